@@ -1,5 +1,6 @@
-//! Program that `hprof-cli --via COMMAND` starts on another machine: over stdin and stdout, it lists the JVMs there and sends
-//! heap dumps of them. It belongs to the `hprof-cli` of the same version, which sends it there; nobody starts it by hand.
+//! Program that `hprof-cli --via COMMAND` starts on another machine. Over stdin and stdout, it lists the JVMs of the machine
+//! and sends heap dumps of them. It belongs to the `hprof-cli` of the same version, which sends it to the machine; users do not
+//! start it.
 
 use std::process::ExitCode;
 
@@ -14,14 +15,15 @@ mod linux {
     use hprof_capture::place::{self, Doors};
     use hprof_capture::remote::{self, CHECK, OWN_FILE, PatientWriter, REMOVE, SERVE};
 
-    /// Time for which the connection may stall, in seconds: a JVM that writes to a FIFO stands still meanwhile.
+    /// Maximum time in seconds for which the connection may stall, because the threads of a JVM that writes to a FIFO are
+    /// suspended meanwhile.
     const PATIENCE: i64 = 30;
 
-    /// Runs the helper with the arguments after its name.
+    /// Runs the helper with the arguments that follow its name.
     ///
     /// # Errors
     ///
-    /// If stdin and stdout fail.
+    /// If reading from stdin or writing to stdout fails.
     pub(super) fn run(arguments: &[OsString]) -> io::Result<ExitCode> {
         let words: Vec<&OsStr> = arguments.iter().map(OsString::as_os_str).collect();
         match words[..] {
@@ -34,10 +36,10 @@ mod linux {
         }
     }
 
-    /// Answers requests. `program` and `arguments` start this program itself, even after its file is removed.
+    /// Serves requests. `program` and `arguments` start this program itself, even after its file was removed.
     fn serve(token: &OsStr, program: PathBuf, arguments: Vec<OsString>) -> io::Result<ExitCode> {
         let input = File::from(rustix::io::dup(rustix::stdio::stdin())?);
-        // Not through the standard library, which searches for line ends.
+        // The standard library's stdout is not used because it searches for line ends.
         let output = File::from(rustix::io::dup(rustix::stdio::stdout())?);
         let output = PatientWriter::new(output, PATIENCE)?;
         let start = |on_notice| Doors::new(program, arguments, on_notice);
@@ -53,7 +55,7 @@ mod linux {
 #[cfg(target_os = "linux")]
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
-    // Nobody reads more than the exit code: the client notices that the connection has ended.
+    // Nobody reads more than the exit code, because the client notices that the connection has ended.
     linux::run(&arguments).unwrap_or(ExitCode::FAILURE)
 }
 

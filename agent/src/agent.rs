@@ -1,4 +1,4 @@
-//! The agent: events of the JVM, and their handling.
+//! State of a recording, and the handling of the JVM's events and of commands.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -33,12 +33,12 @@ pub fn get() -> Option<&'static Agent> {
 }
 
 thread_local! {
-    /// `true` on the agent's own threads. Their allocations are not those of the program. Where they have references to all
-    /// classes, `-Xcheck:jni` counts these in a nested event, for which it expects 32.
+    /// `true` on the agent's own threads, whose allocations are not counted for the program. Where such threads have references
+    /// to all classes, `-Xcheck:jni` counts these in a nested event, for which it expects 32.
     static OWN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Event that reported an allocation.
+/// Type of the event that reported an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SeenBy {
     /// `SampledObjectAlloc`.
@@ -47,29 +47,29 @@ enum SeenBy {
     Jvm,
 }
 
-/// State of a recording.
+/// State of a recording: everything that handlers of events need.
 #[derive(Debug)]
 pub struct Agent {
-    /// State shared by the parts of the agent.
+    /// State shared by all parts of the agent.
     pub state: AgentState,
-    /// CPU samples.
+    /// CPU samples, if they are recorded.
     pub samples: Option<Samples>,
-    /// Time in methods.
+    /// Time in methods, if it is recorded.
     pub times: Option<Times>,
-    /// Output: used by one dump at a time.
+    /// Output, used by one dump at a time.
     pub output: Mutex<Output>,
-    /// File of the first dump that the JVM writes.
+    /// Path of the first dump that the JVM writes itself.
     pub file: OnceLock<Option<std::path::PathBuf>>,
     ended: AtomicBool,
     commands: Sender<Command>,
     receiver: Mutex<Option<Receiver<Command>>>,
     /// Number of running threads of the agent.
     pub running: AtomicUsize,
-    /// Number of threads that handle events which may tag objects.
+    /// Number of threads that are handling events which may tag objects.
     pub in_events: AtomicUsize,
-    /// `true` if no more events are handled.
+    /// `true` when no more events are handled.
     pub closed: AtomicBool,
-    /// `true` once the recorded data is cleared.
+    /// `true` after the recorded data was cleared.
     pub retired: Mutex<bool>,
     attached: bool,
 }
@@ -83,7 +83,7 @@ impl Deref for Agent {
 }
 
 impl Agent {
-    /// Makes this the agent of the JVM. The previous one has retired.
+    /// Makes this agent the JVM's current one. The previous agent must have retired.
     pub fn install(state: AgentState, output: Output, attached: bool) -> &'static Self {
         record::next_recording();
         let (sender, receiver) = channel();
@@ -113,15 +113,15 @@ impl Agent {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Sends a command to the agent's own thread.
+    /// Sends a command to the agent's control thread.
     pub fn send(&self, command: Command) {
-        // A thread that has ended needs no command.
+        // A thread that has ended does not need the command.
         let _ = self.commands.send(command);
     }
 
-    /// Sends a command as [`Self::send`] does, and waits until it is done, so that a user who loads the agent again then finds
-    /// the file. Returns whether it was done, and repeats its messages. The wait is limited, because other requests of `jcmd`
-    /// wait meanwhile.
+    /// Sends a command as [`Self::send`] does, and waits until it is completed, so that a user who loads the agent for this
+    /// purpose then finds the file. Repeats the command's messages. Returns whether it was carried out completely. The wait is
+    /// limited, because it delays other requests of `jcmd`.
     pub fn ask(&self, command: Command) -> bool {
         const PATIENCE: Duration = Duration::from_secs(600);
         let (done, told) = channel();
@@ -143,7 +143,7 @@ impl Agent {
         }
     }
 
-    /// Starts to record the program.
+    /// Starts to record the program when the JVM is initialized.
     pub fn live(&self, jni: &Jni<'_>) {
         if self.attached
             && let Some(times) = &self.times
@@ -174,7 +174,7 @@ impl Agent {
                 jni.delete(thread);
             }
             self.run(jni, "HPROF control", |agent, jni| agent.control(&jni));
-            // Even if nothing of the heap is recorded: a command may request it.
+            // The collector is needed even if nothing of the heap is recorded, because a command may request a dump.
             if !self.run(jni, "HPROF collector", |agent, _| agent.collector.run(agent.jvmti)) {
                 self.collector.end();
             }
@@ -188,7 +188,7 @@ impl Agent {
         });
         let stream = lock(&self.output).sink.stream();
         if let Some(stream) = stream {
-            // Commands belong to this recording: a later one has its own socket, or none.
+            // The commands belong to this recording: a later one has its own socket, or none.
             let agent = get();
             crate::control::listen(stream, move |command| {
                 if let Some(agent) = agent {
@@ -201,8 +201,8 @@ impl Agent {
             let _ = self.jvmti.enable(event);
         }
         if self.options.sites {
-            // At a collection, threads return their allocation buffers (TLABs); allocations in the new
-            // ones are sampled.
+            // At a garbage collection, threads return their allocation buffers (TLABs); allocations in the new buffers are
+            // sampled.
             let _ = self.jvmti.collect_garbage();
         }
     }
@@ -220,7 +220,7 @@ impl Agent {
             let run = Box::new(move |jni: Jni<'_>| {
                 if let Some(agent) = agent {
                     OWN.set(true);
-                    // Decremented even after a panic.
+                    // The number is decremented even after a panic.
                     struct Ends(&'static Agent);
                     impl Drop for Ends {
                         fn drop(&mut self) {
@@ -256,7 +256,7 @@ impl Agent {
                 match (control, &self.samples) {
                     (Control::AllocTracesOn, _) => self.record_sites(true),
                     (Control::AllocTracesOff, _) => self.record_sites(false),
-                    // The thread is ignored: all threads are sampled, or none.
+                    // The command's thread is ignored: sampling is on for all threads, or for none.
                     (Control::CpuSamplingOn { .. }, Some(samples)) => samples.pause(false),
                     (Control::CpuSamplingOff { .. }, Some(samples)) => samples.pause(true),
                     (Control::ClearCpuSamples, Some(samples)) => samples.clear(),
@@ -269,7 +269,7 @@ impl Agent {
         self.send(Command::Dump(what));
     }
 
-    /// Runs the agent's own thread: handles one command after another.
+    /// Runs the agent's control thread, which handles one command after another.
     fn control(&self, jni: &Jni<'_>) {
         let Some(receiver) = lock(&self.receiver).take() else { return };
         if self.attached
@@ -284,7 +284,7 @@ impl Agent {
         }
     }
 
-    /// Handles a command; returns whether more may follow.
+    /// Handles a command on the control thread. Returns `false` if no more commands can follow.
     fn obey(&self, jni: &Jni<'_>, command: Command) -> bool {
         let (command, asker) = match command {
             Command::Told(command, asker) => (*command, Some(asker)),
@@ -292,7 +292,7 @@ impl Agent {
         };
         let stops = matches!(command, Command::Stop);
         let ((done, more), said) = messages::listen(|| self.carry_out(jni, command));
-        // Before the requester of a stop is notified, as it may start the next recording at once.
+        // Done before the requester of a stop is notified, as the requester may start the next recording at once.
         let retired = if stops && !more { self.retire(jni, 1) } else { Ok(()) };
         if let Err(error) = retired {
             complain(&error);
@@ -304,10 +304,10 @@ impl Agent {
         more
     }
 
-    /// Carries out a command. Returns whether it was done, and whether more may follow.
+    /// Carries out a command. Returns whether it was carried out completely, and whether more commands can follow.
     fn carry_out(&self, jni: &Jni<'_>, command: Command) -> (bool, bool) {
         match command {
-            // The last dump is that of `VMDeath`; it includes requests that were not started.
+            // The handler of `VMDeath` writes the last dump, which includes requests that were not started.
             Command::Dump(_) | Command::Stop if self.collector.is_ending() => {
                 messages::hear(["HPROF: the JVM ends".to_owned()]);
                 (false, true)
@@ -320,7 +320,7 @@ impl Agent {
                 (done, false)
             }
             Command::Exit => {
-                // `VMDeath` is sent on this thread, and waits for all other threads of the agent.
+                // This thread sends `VMDeath`, whose handler waits for all other threads of the agent.
                 self.running.fetch_sub(1, Ordering::AcqRel);
                 crate::control::exit(jni);
                 self.running.fetch_add(1, Ordering::AcqRel);
@@ -331,7 +331,7 @@ impl Agent {
         }
     }
 
-    /// Ends the recording.
+    /// Marks the recording as ended, and closes the output.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Release);
         self.close();
@@ -357,11 +357,11 @@ impl Agent {
             }
             let Some(class) = self.classes.id_of(self.jvmti, &self.ids, class) else { return };
             let hash = traces::hash(thread, frames);
-            // The sampler's event reported it before. Its tag is lost: `Object.clone` resets the header,
-            // and JDK 21 and later find tags by the identity hash code in it.
+            // The sampler's event already reported the object. Its tag is lost, because `Object.clone` resets the header, and
+            // JDK 21 and later find tags by the identity hash code in the header.
             let again = seen_by == SeenBy::Jvm && sites::take_sampled() == Some((hash, class, size));
             if seen_by == SeenBy::Jvm && !again && self.sampling.is_estimate() {
-                // It was not sampled.
+                // The object was not sampled.
                 return;
             }
             let site = sites::recent(hash, class, frames).unwrap_or_else(|| {
@@ -378,7 +378,7 @@ impl Agent {
                     SeenBy::Jvm => sites::counted_by_jvm(),
                 }
             }
-            // A class or thread may already have an ID.
+            // The object may be a class or thread that already has an ID.
             let _ = self.jvmti.set_tag(object, tag.with_trace(site.trace).0);
         });
     }
@@ -406,7 +406,7 @@ impl Handler for Agent {
     }
 
     fn vm_death(&self, jni: &Jni<'_>) {
-        /// Time in which the agent's threads must end: they are between two calls of the JVM.
+        /// Maximum time for the agent's threads to end; they are between two calls of the JVM.
         const PATIENCE: Duration = Duration::from_secs(2);
         self.collector.jvm_ends();
         self.stop_events();
@@ -425,7 +425,7 @@ impl Handler for Agent {
             self.jvmti.disable(event);
         }
         let start = Instant::now();
-        // A collector that waits forever is ignored.
+        // A collector that waits forever is not waited for.
         let stuck = usize::from(self.collector.is_stuck());
         while self.running.load(Ordering::Acquire) > stuck && start.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(1));

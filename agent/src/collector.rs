@@ -1,9 +1,8 @@
-//! Garbage collections requested by the agent, on a separate thread.
+//! Garbage collections that the agent requests on a separate thread.
 //!
-//! When the JVM ends, HotSpot stops the threads of concurrent collectors (ZGC, Shenandoah) before it
-//! sends `VMDeath`: a thread that requests a collection then, or shortly before, waits forever. Such a
-//! thread must not hold anything that others need, so threads that write dumps do not request collections
-//! themselves.
+//! When the JVM ends, HotSpot stops the threads of concurrent collectors (ZGC, Shenandoah) before it sends `VMDeath`. A thread
+//! that requests a collection at this time, or shortly before, waits forever. Such a thread must not hold anything that other
+//! threads need, so threads that write dumps do not request collections themselves.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,21 +13,22 @@ use crate::jvm::Jvmti;
 use crate::messages::complain;
 use crate::record::lock;
 
-/// Maximum time without a pause of a collection while the JVM ends: all threads must reach a safepoint
-/// first.
+/// Maximum time to wait for a pause of a collection while the JVM ends, as all threads must reach a safepoint first.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Requests garbage collections from the JVM.
+/// Requester of garbage collections.
 #[derive(Debug)]
 pub struct Collector {
     /// `None` once no more requests are accepted.
     requests: Mutex<Option<Sender<()>>>,
     receiver: Mutex<Option<Receiver<()>>>,
-    /// Number of requested collections, and of finished ones.
+    /// Number of requested collections.
     asked: AtomicU64,
+    /// Number of finished collections.
     collected: AtomicU64,
-    /// Number of starts and ends of pauses of any collection, and whether one is in progress.
+    /// Number of starts and ends of pauses of all collections.
     pauses: AtomicU64,
+    /// `true` during a pause of a collection.
     paused: AtomicBool,
     /// `true` once `VMDeath` was received.
     ending: AtomicBool,
@@ -52,7 +52,7 @@ impl Default for Collector {
 }
 
 impl Collector {
-    /// Runs one collection after another until [`Self::end`]: on a thread of the agent.
+    /// Runs requested collections until [`Self::end`]. To be called on a thread of the agent.
     pub fn run(&self, jvmti: Jvmti) {
         let Some(receiver) = lock(&self.receiver).take() else { return };
         while receiver.recv().is_ok() {
@@ -63,7 +63,8 @@ impl Collector {
         }
     }
 
-    /// Collects garbage and waits for it; returns whether it was collected.
+    /// Requests a collection and waits until it has finished. Returns `false` if it could not be requested, or will never
+    /// finish.
     pub fn collect(&self) -> bool {
         if self.is_stuck() {
             return false;
@@ -92,19 +93,19 @@ impl Collector {
         true
     }
 
-    /// Handles the start of a pause. Must not call the JVM.
+    /// Handles the event for the start of a pause. Must not call the JVM.
     pub fn begin_pause(&self) {
         self.paused.store(true, Ordering::Release);
         self.pauses.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Handles the end of a pause. Must not call the JVM.
+    /// Handles the event for the end of a pause. Must not call the JVM.
     pub fn end_pause(&self) {
         self.paused.store(false, Ordering::Release);
         self.pauses.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Handles the end of the JVM: from now on a collection may never finish.
+    /// Records that the JVM is ending: from now on a collection may never finish.
     pub fn jvm_ends(&self) {
         self.ending.store(true, Ordering::Release);
     }
@@ -114,12 +115,12 @@ impl Collector {
         self.ending.load(Ordering::Acquire)
     }
 
-    /// Returns `true` if a collection never finished.
+    /// Returns `true` if a requested collection will never finish.
     pub fn is_stuck(&self) -> bool {
         self.stuck.load(Ordering::Acquire)
     }
 
-    /// Ends the thread after its current request.
+    /// Ends the collector's thread after its current request.
     pub fn end(&self) {
         *lock(&self.requests) = None;
     }

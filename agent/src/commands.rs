@@ -1,4 +1,4 @@
-//! Commands to the agent.
+//! Commands to the agent, and the sections of a dump that they request.
 
 use std::sync::mpsc::Sender;
 
@@ -7,48 +7,48 @@ use crate::options::{Cpu, Options};
 /// Commands to the agent's own thread.
 #[derive(Debug)]
 pub enum Command {
-    /// Write a dump.
+    /// Writes a dump.
     Dump(DumpContents),
-    /// Write a dump, then stop recording.
+    /// Writes a dump, then stops the recording.
     Stop,
-    /// Another command, with a notification when it is done.
+    /// Carries out another command, and sends a reply when it is completed.
     Told(Box<Command>, Sender<CommandReply>),
-    /// Write a dump, and end the JVM.
+    /// Writes a dump, and ends the JVM.
     Exit,
-    /// The JVM ends.
+    /// Ends the agent's thread, because the JVM is ending.
     End,
 }
 
-/// Result of a command.
+/// Reply to a command.
 #[derive(Debug)]
 pub struct CommandReply {
     /// `true` if the command was carried out completely.
     pub done: bool,
-    /// Messages of the command.
+    /// Messages that were written while the command was carried out.
     pub said: Vec<String>,
 }
 
-/// Sections to write, in addition to definitions: threads, classes, traces.
+/// Sections of a dump, in addition to threads, classes and traces, which are always written.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DumpContents {
-    /// MONITOR DUMP and MONITOR TIME.
+    /// MONITOR DUMP and MONITOR TIME sections.
     pub monitors: bool,
-    /// HEAP DUMP.
+    /// HEAP DUMP section.
     pub heap: bool,
-    /// SITES, with the minimum share of rows.
+    /// SITES section; the value is the minimum share for a row.
     pub sites: Option<f64>,
-    /// HEAP SUMMARY.
+    /// HEAP SUMMARY record.
     pub summary: bool,
-    /// CPU SAMPLES, with the minimum share of rows.
+    /// CPU SAMPLES section; the value is the minimum share for a row.
     pub samples: Option<f64>,
-    /// CPU TIME, or the table of `cpu=old`.
+    /// CPU TIME section, or the table of `cpu=old`.
     pub times: bool,
-    /// CONTROL SETTINGS.
+    /// CONTROL SETTINGS record.
     pub settings: bool,
 }
 
 impl DumpContents {
-    /// Returns all sections that the options record.
+    /// Returns all sections for which the options record data.
     pub fn all(options: &Options) -> Self {
         Self {
             monitors: options.monitors,

@@ -1,4 +1,4 @@
-//! Commands over the socket that output goes to ("HPROF Agent", Socket Connection and Communication).
+//! Commands from the socket to which output is sent ("HPROF Agent", Socket Connection and Communication).
 
 use std::net::TcpStream;
 
@@ -7,7 +7,7 @@ use hprof_format::commands::{self, Command, Incoming};
 use crate::jvm::{Argument, Jni};
 use crate::messages::complain;
 
-/// Reads commands on a separate thread, and passes them to `act`.
+/// Starts a thread that reads commands and passes them to `act`.
 pub fn listen(stream: TcpStream, act: impl Fn(Command) + Send + 'static) {
     let started = std::thread::Builder::new().name("HPROF commands".to_owned()).spawn(move || {
         read(stream, &act);
@@ -17,7 +17,7 @@ pub fn listen(stream: TcpStream, act: impl Fn(Command) + Send + 'static) {
     }
 }
 
-/// Reads commands until the other end closes, or announces that it sends no more.
+/// Reads commands until the other end closes the connection, or announces that it sends no more.
 fn read(mut stream: TcpStream, act: &dyn Fn(Command)) {
     loop {
         match commands::read(&mut stream) {
@@ -26,7 +26,7 @@ fn read(mut stream: TcpStream, act: &dyn Fn(Command)) {
             Ok(Some(Incoming::Wrong(wrong))) => complain(&format!("a command is ignored: {wrong}")),
             Ok(None) => return,
             Err(error) => {
-                // The JVM ends, or the other end was closed.
+                // The JVM is ending, or the other end closed the connection.
                 if error.kind() == std::io::ErrorKind::InvalidData {
                     complain(&format!("no longer reading commands: {error}"));
                 }
@@ -36,7 +36,7 @@ fn read(mut stream: TcpStream, act: &dyn Fn(Command)) {
     }
 }
 
-/// Ends the JVM like `System.exit(0)`, as if there were no agent.
+/// Ends the JVM in the same way as `System.exit(0)`, as if there were no agent.
 pub fn exit(jni: &Jni<'_>) {
     let ended = jni.frame(4, |jni| {
         let class = jni.find_class(c"java/lang/System")?;

@@ -1,4 +1,4 @@
-//! Contents and times of dumps.
+//! Writing of dumps: their sections and the time at which each is read.
 
 use hprof_format::heap_text;
 
@@ -22,7 +22,7 @@ use crate::record::samples::Samples;
 use crate::suspended::SuspendedThreads;
 
 impl Agent {
-    /// Writes the requested sections, one dump at a time. Returns whether everything was written.
+    /// Writes the requested sections. Only one dump is written at a time. Returns whether everything was written.
     pub fn dump(&self, jni: &Jni<'_>, what: DumpContents) -> bool {
         let output = &mut *lock(&self.output);
         if let Some(failure) = output.sink.failure() {
@@ -99,7 +99,7 @@ impl Agent {
     fn write_sites(&self, jni: &Jni<'_>, output: &mut Output, what: DumpContents) {
         let live = self.count_live(jni);
         let sites = AllSites::new(self, &live.counts);
-        // Traces and classes that the walk reached.
+        // Traces and classes that the heap walk reached.
         output.definitions(self);
         output.unloaded_classes(self, &live.classes);
         if what.summary {
@@ -121,7 +121,7 @@ impl Agent {
         }
     }
 
-    /// Counts live objects, after a garbage collection.
+    /// Counts live objects of each site, after a garbage collection.
     fn count_live(&self, jni: &Jni<'_>) -> Live {
         /// Maximum number of attempts: classes can be loaded between their registration and the walk.
         const ATTEMPTS: usize = 3;
@@ -132,7 +132,7 @@ impl Agent {
                 let _held = self.classes.hold();
                 self.classes.register_all(self.jvmti, jni, &self.ids);
             }
-            // Without a collection, only reachable objects are counted: those that the walk reaches.
+            // Without a collection, only reachable objects are counted, which a walk from the roots finds.
             let epoch = (!collected).then(|| self.next_epoch());
             live = Live::new(self, epoch);
             let walked = match epoch {
@@ -236,8 +236,8 @@ impl Agent {
         Ok(counts)
     }
 
-    /// Makes the JVM write the dump; further output is appended to it. The file of an earlier dump keeps
-    /// its name, and this one gets a number.
+    /// Lets the JVM write the dump; further output is appended to the file. The file of an earlier dump keeps its name, and the
+    /// name of the new one gets a number.
     fn jvm_dump(&self, jni: &Jni<'_>, output: &mut Output) -> bool {
         let first = self.file.get_or_init(|| output.sink.path().map(std::path::Path::to_owned));
         let Some(first) = first else { return false };
@@ -264,7 +264,7 @@ impl Agent {
         (size.objects, size.bytes)
     }
 
-    /// Returns threads and their stacks, which get separate traces.
+    /// Returns the threads and their stacks, for the roots of a heap dump. Each stack gets a trace of its own.
     fn thread_roots(&self, jni: &Jni<'_>) -> ThreadRoots {
         let mut roots = ThreadRoots::default();
         for thread in self.jvmti.threads(jni).unwrap_or_default() {
@@ -280,7 +280,7 @@ impl Agent {
     }
 }
 
-/// Returns `NAME.2`, or the next unused name.
+/// Returns `NAME.2`, or the first unused name with a higher number.
 fn unused_path(path: &std::path::Path) -> std::path::PathBuf {
     let mut number = 2u32;
     loop {
@@ -294,7 +294,7 @@ fn unused_path(path: &std::path::Path) -> std::path::PathBuf {
     }
 }
 
-/// Returns the string IDs of all field names.
+/// Returns the string IDs of all field names, writing those that are new.
 fn field_names(output: &mut Output, layouts: &Layouts) -> write::FieldNames {
     let mut names = write::FieldNames::default();
     if output.format() == Format::Text {
@@ -313,7 +313,7 @@ fn field_names(output: &mut Output, layouts: &Layouts) -> write::FieldNames {
     names
 }
 
-/// Reports what is missing from a dump.
+/// Writes messages about everything that is missing from a dump.
 fn tell(counts: Counts) {
     if counts.lost > 0 {
         complain(&format!("{} unreachable objects are not in the heap dump", counts.lost));

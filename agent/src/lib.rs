@@ -1,4 +1,4 @@
-//! The HPROF agent for JDK 11 and later: the options and formats of the agent of JDK 8, over JVM TI.
+//! The HPROF agent for JDK 11 and later, with the options and formats of JDK 8's agent, over JVM TI.
 //!
 //! A JVM loads it with `-agentpath:.../libhprof_agent.so=OPTIONS`, or while it runs;
 //! [`hprof_format::AGENT_USAGE`] lists the options, and docs/agent.md describes what they record.
@@ -7,7 +7,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `jvm` | JVM TI and JNI; the only `unsafe` |
-//! | `start` | options, capabilities, output |
+//! | `start` | options, capabilities, output; start of a recording |
 //! | `agent` | events and their handling |
 //! | `state` | state shared by the parts |
 //! | `record` | recorded data: sites, traces, classes, threads, samples, monitors |
@@ -15,12 +15,12 @@
 //! | `output` | files, sockets, and the records or lines in them |
 //! | `rewrite` | instrumentation of class files |
 //! | `collector` | requested garbage collections |
-//! | `commands`, `control` | commands to the agent, also over a socket |
-//! | `dumps` | contents and times of dumps |
+//! | `commands`, `control` | commands to the agent, including commands over a socket |
+//! | `dumps` | writing of dumps |
 //! | `stop` | end of a recording, after which another can begin |
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
-// No item is for other crates: the JVM calls the library.
+// The JVM calls the library; no other crate uses its items.
 #![allow(unreachable_pub)]
 
 pub mod agent;

@@ -1,34 +1,33 @@
-//! Messages on stderr: stdout belongs to the program. The requester of a command also receives its
-//! messages as a response.
+//! Messages to stderr, as stdout belongs to the program. The requester of a command receives its messages, too.
 
 use std::cell::RefCell;
 use std::io::Write;
 
 thread_local! {
-    /// Messages of this thread, if a listener waits for them.
+    /// Messages of the current thread; `None` if they are not collected.
     static HEARD: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
-/// Writes a message.
+/// Writes a message as a line to stderr.
 pub fn write_message(message: &str) {
     // A closed stderr is not an error.
     let _ = writeln!(std::io::stderr(), "{message}");
     hear([message.to_owned()]);
 }
 
-/// Writes a message about an error.
+/// Writes an error message with the prefix `HPROF: `.
 pub fn complain(message: &str) {
     write_message(&format!("HPROF: {message}"));
 }
 
-/// Calls `run`, and returns its result and the messages of this thread meanwhile.
+/// Calls `run`. Returns its result and the messages that the current thread wrote meanwhile.
 pub fn listen<T>(run: impl FnOnce() -> T) -> (T, Vec<String>) {
     HEARD.set(Some(Vec::new()));
     let result = run();
     (result, HEARD.take().unwrap_or_default())
 }
 
-/// Adds messages that another thread of the agent wrote on behalf of this one.
+/// Adds messages that another thread of the agent wrote to the collected messages of the current thread.
 pub fn hear(messages: impl IntoIterator<Item = String>) {
     let _ = HEARD.try_with(|heard| {
         if let Some(heard) = &mut *heard.borrow_mut() {

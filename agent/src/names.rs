@@ -2,8 +2,7 @@
 
 use hprof_format::names::java_class_name;
 
-/// Converts the signature of a class to Java source form: `Ljava/lang/String;` to `java.lang.String`,
-/// `[[I` to `int[][]`.
+/// Converts the signature of a class to Java source form: `Ljava/lang/String;` to `java.lang.String`, and `[[I` to `int[][]`.
 pub fn java_class(signature: &str) -> String {
     java_class_name(without_ends(signature))
 }

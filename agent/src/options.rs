@@ -1,32 +1,32 @@
-//! Options, with the names, defaults and meanings of those of JDK 8's agent, and new ones.
+//! Options of the agent: the ones of JDK 8's agent, with the same names, defaults and meanings, and new ones.
 
 use std::path::PathBuf;
 
 pub use hprof_format::AGENT_USAGE as USAGE;
 
-/// Writer of heap dumps.
+/// Program that writes heap dumps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dumper {
-    /// The agent, over JVM TI: each object with the trace of its allocation.
+    /// The agent, over JVM TI; each object has the trace of its allocation.
     #[default]
     Agent,
-    /// The JVM; the agent's records are appended.
+    /// The JVM; the agent appends its records.
     Jvm,
 }
 
-/// Kind of CPU recording.
+/// Kind of CPU profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cpu {
-    /// Stacks of running threads, every `interval`.
+    /// Samples of the stacks of running threads, one every `interval`.
     Samples,
-    /// Time in methods.
+    /// Time in methods, by stack.
     Times,
-    /// Like `Times`, written as calls of one method by another.
+    /// Time in methods, as calls of one method by another.
     Old,
 }
 
 impl Cpu {
-    /// Returns `true` if methods are instrumented.
+    /// Returns `true` if methods are rewritten to measure time.
     pub fn is_timed(self) -> bool {
         self != Self::Samples
     }
@@ -35,10 +35,10 @@ impl Cpu {
 /// Format of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
-    /// `a`: text.
+    /// `format=a`: text.
     #[default]
     Text,
-    /// `b`: binary.
+    /// `format=b`: binary.
     Binary,
 }
 
@@ -49,37 +49,37 @@ pub struct Options {
     pub heap_dump: bool,
     /// `heap=sites|all`: record allocation sites.
     pub sites: bool,
-    /// `dump=jvm|agent`.
+    /// `dump=jvm|agent`: program that writes heap dumps.
     pub dumper: Dumper,
-    /// `cpu=samples|times|old`.
+    /// `cpu=samples|times|old`: kind of CPU profile.
     pub cpu: Option<Cpu>,
-    /// `monitor=y`.
+    /// `monitor=y`: record contention and waits at monitors.
     pub monitors: bool,
-    /// `format=a|b`.
+    /// `format=a|b`: format of the output.
     pub format: Format,
-    /// `file=`; `None`: `java.hprof`, or `java.hprof.txt`.
+    /// `file=`: path of the output; `None` for `java.hprof` or `java.hprof.txt`.
     pub file: Option<PathBuf>,
-    /// `net=host:port`.
+    /// `net=host:port`: address to which output is sent instead of a file.
     pub net: Option<(String, u16)>,
-    /// `depth=`: frames of a trace.
+    /// `depth=`: maximum number of frames of a trace.
     pub depth: usize,
     /// `interval=`: milliseconds between samples.
     pub interval_ms: u64,
     /// `cutoff=`: minimum share of the total for a row to be written.
     pub cutoff: f64,
-    /// `lineno=n`: traces without line numbers.
+    /// `lineno=y|n`: record line numbers in traces.
     pub lines: bool,
     /// `thread=y`: traces of different threads are distinct.
     pub threads: bool,
-    /// `doe=y`: dump when the JVM ends.
+    /// `doe=y`: write a dump when the JVM ends.
     pub dump_on_exit: bool,
-    /// `force=n`: use another name if the file exists.
+    /// `force=y|n`: replace an existing file instead of choosing another name.
     pub force: bool,
-    /// `verbose=n`: no messages about dumps.
+    /// `verbose=y|n`: write messages about dumps.
     pub verbose: bool,
-    /// `sample=BYTES`: average number of bytes between sampled allocations; 0 for all.
+    /// `sample=BYTES`: average number of bytes between sampled allocations; 0 samples all.
     pub sample: u32,
-    /// `filter=`: packages that `cpu=times` and `cpu=old` measure; empty: all except the JDK's own.
+    /// `filter=`: packages that `cpu=times` and `cpu=old` measure; empty for all except the JDK's own.
     pub filter: Vec<String>,
 }
 
@@ -108,18 +108,17 @@ impl Default for Options {
     }
 }
 
-/// Maximum number of frames of a trace: the JVM's own limit of recorded stacks (`MaxJavaStackTraceDepth`)
-/// is 1,024 by default.
+/// Maximum number of frames of a trace. The JVM's own limit for recorded stacks (`MaxJavaStackTraceDepth`) is 1,024 by default.
 pub const MAX_DEPTH: usize = 4096;
 
-/// Request in an option string.
+/// Request that an option string makes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentRequest {
-    /// `help`.
+    /// `help`: print the usage.
     Help,
-    /// `dump`: a running agent writes what it has recorded so far.
+    /// `dump`: write what a running agent has recorded so far.
     Dump,
-    /// `stop`: like `dump`, then stops recording.
+    /// `stop`: write a dump, and stop recording.
     Stop,
     /// Start a recording.
     Record(Box<Options>),
@@ -142,7 +141,7 @@ pub fn parse(text: &str) -> Result<AgentRequest, String> {
         set(&mut options, name, value)?;
     }
     if !options.heap_dump && !options.sites && options.cpu.is_none() && !options.monitors {
-        // As in the old agent: the default is heap=all.
+        // The old agent's default is heap=all, too.
         (options.heap_dump, options.sites) = (true, true);
     }
     if options.format == Format::Binary {
@@ -229,7 +228,7 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<(), String> {
         "doe" => options.dump_on_exit = yes(name, value)?,
         "force" => options.force = yes(name, value)?,
         "verbose" => options.verbose = yes(name, value)?,
-        // Solaris' micro state accounting, and an option that JDK 5 removed: accepted, as by the old
+        // Options for Solaris' micro state accounting, and an option that JDK 5 removed. They are accepted, as by the old
         // agent.
         "msa" | "gc_okay" => {
             yes(name, value)?;
@@ -338,7 +337,7 @@ mod tests {
         }
     }
 
-    /// Every option in the usage is valid, with one of the listed values.
+    /// Every option in the usage is valid with one of the values listed there.
     #[test]
     fn usage_and_options_agree() {
         let mut listed = 0;

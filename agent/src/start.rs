@@ -1,4 +1,4 @@
-//! Start of the agent: options, capabilities, and output.
+//! Start of the agent: evaluates options, requests capabilities, and opens the output.
 
 use std::io::Write;
 
@@ -12,20 +12,20 @@ use crate::output::sink::Sink;
 use crate::state::AgentState;
 use crate::tags::Ids;
 
-/// Result of a start.
+/// Result of starting the agent, or of a command to a running one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// The agent runs.
+    /// The agent runs, or the command was carried out.
     Runs,
     /// The agent reports an error to the JVM.
     Refuses,
-    /// The JVM ends before it runs anything.
+    /// The JVM ends with this exit code before it runs anything.
     Exit(i32),
 }
 
-/// Starts the agent as [`start`] does, and stores the messages. The JVM passes only a number to the process that loads the
-/// agent into a running JVM: the messages are in the system property [`hprof_format::AGENT_ANSWER`], where `hprof-cli agent
-/// load` and `jcmd` find them.
+/// Starts the agent as [`start`] does, and stores its messages in the system property [`hprof_format::AGENT_ANSWER`], in which
+/// `hprof-cli agent load` and `jcmd` find them. The JVM itself passes only a number to the process that loads the agent into a
+/// running JVM.
 pub fn start_with_answer(jvmti: Jvmti, text: &str, jni: Option<&Jni<'_>>) -> Start {
     let Some(jni) = jni else { return start(jvmti, text, None) };
     let (start, said) = messages::listen(|| start(jvmti, text, Some(jni)));
@@ -98,12 +98,12 @@ fn start(jvmti: Jvmti, text: &str, jni: Option<&Jni<'_>>) -> Start {
     }
 }
 
-/// Returns the result of a command: for its requester, a command that was not done is an error.
+/// Converts the result of a command: for its requester, an incomplete command is an error.
 fn done(done: bool) -> Start {
     if done { Start::Runs } else { Start::Refuses }
 }
 
-/// Returns the capabilities that the options need, with the consequence of the lack of each.
+/// Returns the capabilities that the options need, each with the consequence if the JVM lacks it.
 fn needed_capabilities(options: &Options, attached: bool) -> Vec<(Capability, &'static str)> {
     let mut needed = vec![
         (Capability::TagObjects, "nothing can be recorded"),
@@ -160,8 +160,8 @@ fn record(jvmti: Jvmti, options: Options, ids: Ids, jni: Option<&Jni<'_>>) -> St
         complain("only methods of classes that are loaded from now on are measured");
     }
     if options.sites && given.contains(&Capability::SampledObjectAlloc) {
-        // Before the first thread is created: each thread counts the bytes to its next sample from its
-        // start, and a running thread adopts the interval only when its current one is over.
+        // Set before the first thread is created, because each thread counts the bytes to its next sample from its start, and a
+        // running thread adopts the interval only when its current one is over.
         let interval = i32::try_from(options.sample).unwrap_or(i32::MAX);
         if let Err(error) = jvmti.set_sampling_interval(interval) {
             complain(&format!("cannot set the sampling interval: {error}"));
@@ -181,8 +181,8 @@ fn record(jvmti: Jvmti, options: Options, ids: Ids, jni: Option<&Jni<'_>>) -> St
     let (format, cpu) = (options.format, options.cpu);
     let mut output = Output::new(sink, format, cpu == Some(Cpu::Old));
     let state = AgentState::new(jvmti, options, ids, virtual_threads, has(Capability::ThreadCpuTime));
-    // First, as in the old agent: if a JVM ends before it has a thread, nothing else distinguishes the
-    // file from the start of a heap dump.
+    // Written first, as in the old agent. If a JVM ends before it has a thread, nothing else distinguishes the file from the
+    // start of a heap dump.
     output.control_settings(&state, cpu == Some(Cpu::Samples));
     let agent = Agent::install(state, output, attached);
     let enabled = jvmti.register(agent).and_then(|()| {
@@ -193,7 +193,7 @@ fn record(jvmti: Jvmti, options: Options, ids: Ids, jni: Option<&Jni<'_>>) -> St
             jvmti.enable(Event::ClassFileLoad)?;
         }
         if has(Capability::SampledObjectAlloc) {
-            // Sent from `VMInit` on.
+            // The JVM sends these events from `VMInit` on.
             jvmti.enable(Event::SampledObjectAlloc)?;
         }
         Ok(())
@@ -211,7 +211,7 @@ fn record(jvmti: Jvmti, options: Options, ids: Ids, jni: Option<&Jni<'_>>) -> St
     Start::Runs
 }
 
-/// Opens the file or socket that the options name.
+/// Opens the file or socket specified by the options.
 fn sink(options: &Options) -> Result<Sink, String> {
     if let Some((host, port)) = &options.net {
         return Sink::socket(host, *port);

@@ -1,4 +1,4 @@
-//! State shared by the parts of the agent: recorded data, and the JVM.
+//! State of a recording that all parts of the agent share: recorded data, and access to the JVM.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,38 +14,38 @@ use crate::record::threads::Threads;
 use crate::record::traces::{self, Traces};
 use crate::tags::{Epoch, Ids, Tag};
 
-/// State shared by the parts of the agent.
+/// State of a recording that all parts of the agent share.
 #[derive(Debug)]
 pub struct AgentState {
-    /// JVM TI.
+    /// JVM TI environment.
     pub jvmti: Jvmti,
-    /// The options.
+    /// Options of the recording.
     pub options: Options,
-    /// IDs of objects.
+    /// Generator of object IDs.
     pub ids: Ids,
-    /// Classes.
+    /// Registered classes.
     pub classes: Classes,
-    /// Threads.
+    /// Registered threads.
     pub threads: Threads,
-    /// Traces.
+    /// Stack traces.
     pub traces: Traces,
     /// Allocation sites.
     pub sites: Sites,
-    /// Sampling of allocations.
+    /// Sampling interval of allocations.
     pub sampling: Sampling,
-    /// Contention.
+    /// Contention of monitors, and waits.
     pub monitors: Monitors,
-    /// Function that finds virtual threads.
+    /// Function that returns the virtual thread on a carrier thread, if the JVM has it.
     pub virtual_threads: Option<VirtualThreadOf>,
     /// `true` if the JVM provides the CPU time of threads.
     pub has_cpu_time: bool,
     depth: AtomicUsize,
     recording: AtomicBool,
-    /// Requests garbage collections.
+    /// Requester of garbage collections.
     pub collector: Collector,
     /// Epoch of the last walk that marked the objects it visited.
     epoch: Mutex<Epoch>,
-    /// `true` if any objects may have tags; otherwise only classes and threads.
+    /// `true` if objects other than classes and threads may have tags.
     tags_objects: AtomicBool,
 }
 
@@ -78,36 +78,35 @@ impl AgentState {
         }
     }
 
-    /// Returns the depth of traces.
+    /// Returns the maximum number of frames of traces.
     #[inline]
     pub fn depth(&self) -> usize {
         self.depth.load(Ordering::Relaxed)
     }
 
-    /// Sets the depth of traces.
+    /// Sets the maximum number of frames of traces, limited to [`options::MAX_DEPTH`].
     pub fn set_depth(&self, depth: usize) {
         self.depth.store(depth.min(options::MAX_DEPTH), Ordering::Relaxed);
     }
 
-    /// Returns `true` if allocations are recorded.
+    /// Returns `true` if allocations are being recorded.
     pub fn records_sites(&self) -> bool {
         self.recording.load(Ordering::Relaxed)
     }
 
-    /// Stops recording allocations for good.
+    /// Permanently stops recording allocations.
     pub fn end_recording(&self) {
         self.recording.store(false, Ordering::Relaxed);
     }
 
-    /// Clears tags, and removes all data that they refer to. No event may be in progress, and no request
-    /// pending.
+    /// Clears tags, and removes all data to which they refer. No event may be in progress, and no request may be pending.
     pub fn clear(&self, jni: &Jni<'_>) -> crate::jvm::Result<()> {
         if self.tags_objects.load(Ordering::Relaxed) {
             self.jvmti.clear_tags()?;
             self.ids.restart();
             self.tags_objects.store(false, Ordering::Relaxed);
         } else {
-            // Not by a walk over the heap, which would suspend the program. Ended threads keep their tags.
+            // A walk over the heap would suspend the program. Ended threads keep their tags.
             jni.frame(crate::jvm::MAX_REFERENCES, |jni| {
                 let classes = self.jvmti.loaded_classes(jni).unwrap_or_default();
                 let threads = self.jvmti.threads(jni).unwrap_or_default();
@@ -125,23 +124,23 @@ impl AgentState {
         Ok(())
     }
 
-    /// Starts or stops recording allocations.
+    /// Starts or stops recording allocations, if the options include allocation sites.
     pub fn record_sites(&self, on: bool) {
         self.recording.store(on && self.options.sites, Ordering::Relaxed);
     }
 
-    /// Returns the number of the stack of this thread, or of another.
+    /// Returns the trace number for the stack of a thread.
     pub fn number(&self, jni: &Jni<'_>, thread: u32, frames: &[crate::jvm::Frame]) -> u32 {
         let hash = traces::hash(thread, frames);
         self.traces.number(self.jvmti, jni, (&self.classes, &self.ids), thread, frames, hash)
     }
 
-    /// Returns the number of a thread's trace, with the depth of the options.
+    /// Returns the number of a thread's current trace, with the current maximum depth.
     pub fn trace_of(&self, jni: &Jni<'_>, thread: Ref<'_>, serial: u32) -> u32 {
         self.trace_of_depth(jni, thread, serial, self.depth())
     }
 
-    /// Returns the number of a thread's trace.
+    /// Returns the number of a thread's current trace, with at most `depth` frames.
     pub fn trace_of_depth(&self, jni: &Jni<'_>, thread: Ref<'_>, serial: u32, depth: usize) -> u32 {
         let mut frames = Vec::new();
         match self.jvmti.stack(Some(thread), &mut frames, depth) {
@@ -150,7 +149,7 @@ impl AgentState {
         }
     }
 
-    /// Returns the ID of an object; assigns one if it has none.
+    /// Returns the ID of an object, assigning one if it has none.
     pub fn object_id(&self, object: Ref<'_>) -> Option<u64> {
         let tag = Tag(self.jvmti.tag(object).ok()?);
         if tag.id() != 0 {
@@ -161,7 +160,7 @@ impl AgentState {
         Some(id)
     }
 
-    /// Returns the serial number of this thread, if traces of threads are distinct.
+    /// Returns the serial number of the current thread, if traces of threads are distinct; otherwise 0.
     pub fn this_thread(&self, jni: &Jni<'_>) -> u32 {
         if !self.options.threads {
             return 0;
@@ -172,7 +171,7 @@ impl AgentState {
         serial
     }
 
-    /// Returns the signature of an object's class.
+    /// Returns the signature of the class of an object.
     pub fn signature_of(&self, jni: &Jni<'_>, object: Ref<'_>) -> String {
         let Some(class) = jni.class_of(object) else { return "Ljava/lang/Object;".to_owned() };
         let signature = self.jvmti.class_signature(class);
@@ -180,12 +179,12 @@ impl AgentState {
         signature.unwrap_or_else(|_| "Ljava/lang/Object;".to_owned())
     }
 
-    /// Returns the ID of a tagged object; 0 if it has none.
+    /// Returns the ID of an object; 0 if it has none.
     pub fn known_id(&self, object: Ref<'_>) -> u64 {
         self.jvmti.tag(object).map_or(0, |tag| crate::tags::Tag(tag).id())
     }
 
-    /// Returns the epoch of the next walk, which marks the objects it visits.
+    /// Returns the epoch of the next walk that marks the objects it visits.
     pub fn next_epoch(&self) -> Epoch {
         self.tags_objects.store(true, Ordering::Relaxed);
         let mut epoch = lock(&self.epoch);
@@ -193,10 +192,9 @@ impl AgentState {
         *epoch
     }
 
-    /// Returns the IDs of the classes of fillers, which collectors of JDK 20 and later put in place of
-    /// dead objects, so that the heap can be walked. JVM TI reports them like objects. They are dead: a
-    /// reference to one would make G1 report a corrupt heap, correctly. (Older collectors fill with
-    /// `int[]` and `Object`, which cannot be distinguished from others.)
+    /// Returns the IDs of the classes of fillers, with which garbage collectors of JDK 20 and later replace dead objects, so
+    /// that the heap can be walked. JVM TI reports fillers like objects. A reference to one would make G1 report a corrupt
+    /// heap, correctly. (Older collectors use `int[]` and `Object`, which cannot be distinguished from other objects.)
     pub fn fillers(&self) -> Vec<u64> {
         const PREFIX: &str = "Ljdk/internal/vm/Filler";
         let is_filler = |signature: &str| signature.trim_start_matches('[').starts_with(PREFIX);
@@ -204,7 +202,7 @@ impl AgentState {
         all.iter().filter(|class| is_filler(&class.signature)).map(|class| class.id).collect()
     }
 
-    /// Returns the ID of `java.lang.Class`; 0 if no class is known yet.
+    /// Returns the ID of the class object of `java.lang.Class`; 0 if it is not registered yet.
     pub fn class_class(&self) -> u64 {
         let all = self.classes.all();
         all.iter().find(|class| class.signature == "Ljava/lang/Class;").map_or(0, |class| class.id)

@@ -1,9 +1,8 @@
 //! End of a recording, after which another can begin.
 //!
-//! The JVM may be sending events when they are disabled. So a thread that handles an event which may tag
-//! an object is counted ([`Agent::enter`]); when none is left, and the agent's own threads have ended,
-//! tags and tables are cleared. A value of some hundred bytes remains of a stopped recording, for late
-//! events.
+//! The JVM may still be sending events when they are disabled. So threads that handle an event which may tag an object are
+//! counted ([`Agent::enter`]). When no such thread is left, and the agent's own threads have ended, tags and tables are
+//! cleared. A value of a few hundred bytes remains of a stopped recording, for late events.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -12,10 +11,10 @@ use crate::agent::Agent;
 use crate::jvm::{Event, Events, Jni};
 use crate::record::lock;
 
-/// Maximum time to wait for threads that are between two calls of the JVM, or collect garbage.
+/// Maximum time to wait for threads that are between two calls of the JVM, or that collect garbage.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Guard of a thread that handles an event.
+/// Guard that counts a thread while it handles an event.
 pub struct InEvent<'a>(&'a Agent);
 
 impl Drop for InEvent<'_> {
@@ -25,17 +24,17 @@ impl Drop for InEvent<'_> {
 }
 
 impl Agent {
-    /// Enters the handling of an event. `None` if events are no longer handled.
+    /// Starts handling an event. `None` if events are no longer handled.
     #[inline]
     pub fn enter(&self) -> Option<InEvent<'_>> {
-        // Counted before the check: either the closing thread waits for this one, or this thread sees
-        // that it is closed.
+        // Counted before the check, so that either the closing thread waits for this one, or this thread sees that the
+        // recording is closed.
         self.in_events.fetch_add(1, Ordering::SeqCst);
         let event = InEvent(self);
         (!self.closed.load(Ordering::SeqCst)).then_some(event)
     }
 
-    /// Disables events.
+    /// Disables all events of the recording.
     pub fn stop_events(&self) {
         for event in [
             Event::SampledObjectAlloc,
@@ -61,11 +60,11 @@ impl Agent {
         }
     }
 
-    /// Clears the recorded data of a stopped recording. `threads` of the agent's threads are still
-    /// running: the calling one, if it is one of them.
+    /// Clears the recorded data of a stopped recording. `threads` is the number of the agent's threads that are still running
+    /// because one of them is the caller.
     ///
     /// # Errors
-    /// If threads are still using the data. The call can be repeated.
+    /// If threads are still using the data; the call can then be repeated.
     pub fn retire(&self, jni: &Jni<'_>, threads: usize) -> Result<(), String> {
         let mut retired = lock(&self.retired);
         if *retired {

@@ -7,8 +7,8 @@
 //! | 42..63 | the number of the trace where it was allocated; 0: it is older than the agent |
 //! | 63 | a class object whose class is known (others can have an ID too, from a walk), or a thread that has ended |
 //!
-//! IDs are similar to addresses: they grow by the sizes of the objects that they are assigned to, so that
-//! the distance of two is the size of one, as in dumps of HotSpot.
+//! IDs are similar to addresses: each is larger than the previous one by the size of the object, so that the distance between
+//! two IDs is the size of an object, as in HotSpot's dumps.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,10 +17,10 @@ const EPOCH_BITS: u32 = 2;
 const ID_MASK: u64 = (1 << ID_BITS) - 1;
 const TRACE_SHIFT: u32 = ID_BITS + EPOCH_BITS;
 const KNOWN: u64 = 1 << 63;
-/// Highest trace number.
+/// Highest number of a trace in a tag.
 pub const MAX_TRACE: u32 = (1 << (63 - TRACE_SHIFT)) - 1;
 
-/// The tag of an object.
+/// Tag of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Tag(pub i64);
 
@@ -29,7 +29,7 @@ pub struct Tag(pub i64);
 pub struct Epoch(u8);
 
 impl Epoch {
-    /// Returns the epoch of the next dump.
+    /// Returns the epoch that follows this one.
     pub fn next(self) -> Self {
         Self(self.0 % 3 + 1)
     }
@@ -40,50 +40,50 @@ impl Tag {
         self.0.cast_unsigned()
     }
 
-    /// Returns the object's ID; 0 for none.
+    /// Returns the ID of the object; 0 for none.
     pub fn id(self) -> u64 {
         (self.bits() & ID_MASK) << 3
     }
 
-    /// Returns the trace number.
+    /// Returns the number of the trace in which the object was allocated.
     pub fn trace(self) -> u32 {
-        // 21 bits.
+        // The number has 21 bits.
         u32::try_from(self.bits() >> TRACE_SHIFT & u64::from(MAX_TRACE)).unwrap_or(0)
     }
 
-    /// Returns the epoch of the last dump that reported it.
+    /// Returns the epoch of the last dump that reported the object.
     pub fn epoch(self) -> Epoch {
         Epoch(u8::try_from(self.bits() >> ID_BITS & 3).unwrap_or(0))
     }
 
-    /// Returns the tag with this ID.
+    /// Returns this tag with another ID.
     pub fn with_id(self, id: u64) -> Self {
         Self((self.bits() & !ID_MASK | id >> 3 & ID_MASK).cast_signed())
     }
 
-    /// Returns the tag with this epoch.
+    /// Returns this tag with another epoch.
     pub fn with_epoch(self, epoch: Epoch) -> Self {
         Self((self.bits() & !(3 << ID_BITS) | u64::from(epoch.0) << ID_BITS).cast_signed())
     }
 
-    /// Returns `true` for a known class's class object, or an ended thread.
+    /// Returns `true` for the class object of a registered class, or for an ended thread.
     pub fn is_known(self) -> bool {
         self.bits() & KNOWN != 0
     }
 
-    /// Returns the tag with the known bit set.
+    /// Returns this tag with the known bit set.
     pub fn with_known(self) -> Self {
         Self((self.bits() | KNOWN).cast_signed())
     }
 
-    /// Returns the tag with this trace number.
+    /// Returns this tag with another trace number.
     pub fn with_trace(self, trace: u32) -> Self {
         let others = KNOWN | ((1 << TRACE_SHIFT) - 1);
         Self((self.bits() & others | u64::from(trace.min(MAX_TRACE)) << TRACE_SHIFT).cast_signed())
     }
 }
 
-/// Generator of IDs.
+/// Generator of object IDs.
 #[derive(Debug)]
 pub struct Ids(AtomicU64);
 
@@ -94,22 +94,21 @@ impl Default for Ids {
 }
 
 impl Ids {
-    /// Returns a generator that continues after this one: for the next recording, as ended threads may
-    /// still have a tag of this one.
+    /// Returns a generator that continues after this one. The next recording needs it, as ended threads may still have tags
+    /// with IDs of this one.
     pub fn successor(&self) -> Self {
         Self(AtomicU64::new(self.0.load(Ordering::Relaxed)))
     }
 
-    /// Restarts the IDs; no object may have one any more.
+    /// Restarts the IDs from the first one. No object may have an ID any more.
     pub fn restart(&self) {
         self.0.store(Self::FIRST, Ordering::Relaxed);
     }
 
-    /// First ID, one page: no object has ID 0.
+    /// First ID: the size of a page, so that no object has ID 0.
     const FIRST: u64 = 0x1000;
 
-    /// Returns an ID for an object of this size. After 8 TiB of objects IDs restart, and are then
-    /// ambiguous.
+    /// Returns the ID for an object of this size in bytes. After 8 TiB of objects, IDs restart and are then ambiguous.
     pub fn next(&self, size: u64) -> u64 {
         self.0.fetch_add(size.next_multiple_of(8).max(8), Ordering::Relaxed)
     }

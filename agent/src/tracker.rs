@@ -1,4 +1,4 @@
-//! `cpu=times`: selection of the methods to rewrite, and the class that they call.
+//! `cpu=times`: selection of the methods to rewrite, and installation of the tracker that they call.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -13,27 +13,27 @@ use crate::record::times::Times;
 use crate::record::traces::Method;
 use crate::rewrite::{self, Tracker};
 
-/// In a package that every module reads: classes of named modules do not read the boot loader's unnamed
-/// one.
+/// The tracker is in a package that every module reads, because classes of named modules do not read the boot loader's unnamed
+/// module.
 const TRACKER: Tracker<'static> = Tracker::new("java/lang/HprofTracker", "enter", "exit");
 
-/// `true` once the tracker's class is defined.
+/// `true` if the tracker's class is defined.
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
-/// Defines the class that rewritten methods call. Classes that were loaded before are not changed.
+/// Defines the tracker's class, which rewritten methods call. Classes that were loaded before are not changed.
 ///
-/// The JVM finds its methods at once if it started with the agent, otherwise only after `Agent_OnAttach`
-/// has returned: then [`wait_until_found`] must be called.
+/// If the JVM started with the agent, it finds the tracker's native methods at once. Otherwise it finds them only after
+/// `Agent_OnAttach` has returned: [`wait_until_found`] must be called then.
 pub fn install(times: &Times, jni: &Jni<'_>, attached: bool) {
-    // Its native methods are found by name in the agent's library: the JVM prints a warning if a class in
-    // a package of the JDK registers them.
+    // Its native methods are found by name in the agent's library, because the JVM prints a warning if a class in a package of
+    // the JDK registers native methods.
     let install = || {
         jni.frame(4, |jni| {
             jni.define_class(c"java/lang/HprofTracker", &rewrite::tracker_class(&TRACKER)).map(|_| ())
         })
     };
-    // By an earlier recording, for instance. A tracker defined by another copy of the library calls that
-    // copy.
+    // It may already be defined, for example by an earlier recording. A tracker that another copy of the library defined calls
+    // that copy.
     let installed = if INSTALLED.load(Ordering::Acquire) { Some(()) } else { install().flatten() };
     match installed {
         Some(()) => {
@@ -50,7 +50,7 @@ pub fn wait_until_found(times: &Times, jni: &Jni<'_>) {
     for _ in 0..ATTEMPTS {
         let found = jni.frame(4, |jni| {
             let class = jni.find_class(c"java/lang/HprofTracker")?;
-            // No method has this number.
+            // No method has the number -1.
             jni.call_static_void(class, c"exit", c"(I)V", &[Argument::Int(-1)]).then_some(())
         });
         if found.flatten().is_some() {
@@ -62,7 +62,7 @@ pub fn wait_until_found(times: &Times, jni: &Jni<'_>) {
     complain("the JVM does not find the agent's methods: cpu=times has no rows");
 }
 
-/// Returns `true` if the methods of a class are measured: those of the JDK only if `filter=` names them.
+/// Returns `true` if the methods of a class are measured. The JDK's own classes are measured only if `filter=` names them.
 /// `name` is in Java source form.
 pub fn is_wanted(filter: &[String], name: &str, boot: bool) -> bool {
     if filter.is_empty() {
@@ -74,7 +74,7 @@ pub fn is_wanted(filter: &[String], name: &str, boot: bool) -> bool {
     })
 }
 
-/// Returns the replacement of a class file that is being loaded, if its methods are measured.
+/// Returns the replacement for a class file that is being loaded; `None` if its methods are not measured.
 pub fn instrument(
     options: &Options,
     times: &Times,
@@ -87,7 +87,7 @@ pub fn instrument(
     }
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let name = text(name).replace('/', ".");
-    // Code that mounts virtual threads must not be interrupted by calls of the agent.
+    // Calls of the agent must not interrupt code that mounts virtual threads.
     let mounts =
         name.starts_with("jdk.internal.vm.Continuation") || name.starts_with("java.lang.VirtualThread");
     if mounts || !is_wanted(&options.filter, &name, boot) {

@@ -1,12 +1,12 @@
-//! Arguments of the helper. The test also makes `cargo test` build the program, with the features of dependencies that all
-//! of its tests have: `tests/agent` runs it.
+//! Tests of the helper's arguments. The test also makes `cargo test` build the program with the features of dependencies that
+//! all of its tests have; `tests/agent` runs it.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
 
 use std::process::Command;
 
-/// Exit code of the helper with these arguments.
+/// Returns the exit code of the helper with these arguments.
 fn code(arguments: &[&str]) -> Option<i32> {
     Command::new(env!("CARGO_BIN_EXE_hprof-helper")).args(arguments).output().unwrap().status.code()
 }

@@ -1,9 +1,9 @@
-//! HotSpot's attach protocol, as used by `jcmd`: a file and a signal make a JVM open a socket, which accepts a
-//! command and returns an answer. It works for containers: paths are relative to the root of the process.
+//! HotSpot's attach protocol, as used by `jcmd`: a file and a signal make a JVM open a socket, which accepts a command and
+//! returns a reply. It works for containers, because paths are relative to the root of the process.
 //!
-//! It attaches as the user and group of the JVM, and connects only to sockets of that user: the names of both files are
-//! predictable, and everybody can write to `/tmp`. In a container, `/tmp` itself belongs to the process: a link in it is not
-//! followed out of its root.
+//! This process attaches as the user and group of the JVM, and connects only to sockets of that user, because the names of both
+//! files are predictable, and everybody can write to `/tmp`. In a container, `/tmp` itself belongs to the process, so links in
+//! it are not followed out of the root of the process.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -24,26 +24,25 @@ use crate::waiting::Waiting;
 /// Maximum time for a JVM to open its socket.
 const TO_OPEN: Duration = Duration::from_secs(20);
 
-/// Maximum time for an answer to most commands. The agent answers after it has written a dump, for which it takes at
-/// most ten minutes.
+/// Maximum time for the reply to most commands. The agent replies after it has written a dump, which takes at most ten minutes.
 pub const TO_ANSWER: Duration = Duration::from_secs(660);
 
-/// Maximum length of an argument in bytes in version 1 of the protocol, the only one before JDK 24.
+/// Maximum length in bytes of an argument in version 1 of the protocol, the only version before JDK 24.
 const MAX_ARGUMENT: usize = 1024;
 
-/// Maximum length of a request in version 2.
+/// Maximum length in bytes of a request in version 2 of the protocol.
 const MAX_REQUEST: usize = 256 << 10;
 
-/// Number of arguments in version 1.
+/// Number of arguments in version 1 of the protocol.
 const ARGUMENTS: usize = 3;
 
-/// Maximum length of an answer in bytes.
+/// Maximum length of a reply in bytes.
 const MAX_ANSWER: u64 = 16 << 20;
 
-/// Maximum length of an answer in an error message, in bytes.
+/// Maximum length of a reply in an error message, in bytes.
 const MAX_SHOWN: usize = 2000;
 
-/// Interval between checks of a JVM that does not answer.
+/// Interval between checks of a JVM that has not replied yet.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// A running JVM that accepts commands.
@@ -56,12 +55,12 @@ pub struct Jvm<'d> {
     limit: Option<Duration>,
 }
 
-/// Answer of a JVM: 0 or an error code, and text.
+/// Reply of a JVM to a command.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// Code; commands that failed may have 0 too.
+    /// Result code: 0 or an error code. Some commands that failed have code 0, too.
     pub code: i32,
-    /// Text.
+    /// Output of the command.
     pub text: String,
 }
 
@@ -70,7 +69,7 @@ impl<'d> Jvm<'d> {
     ///
     /// # Errors
     ///
-    /// If the process does not exist, is not a JVM of HotSpot, belongs to another user, or does not accept commands.
+    /// If the process does not exist, is not a HotSpot JVM, belongs to another user, or does not accept commands.
     pub fn find(pid: u32, doors: &'d Doors) -> Result<Self, Error> {
         let process = Process::find(pid)?;
         check_user(&process)?;
@@ -80,11 +79,11 @@ impl<'d> Jvm<'d> {
         Self::from_process(process, mapped, door, doors)
     }
 
-    /// Wraps a process that was found to be a JVM.
+    /// Creates a `Jvm` from a process that is known to be a JVM.
     ///
     /// # Errors
     ///
-    /// As [`Jvm::find`].
+    /// Same as for [`Jvm::find`].
     pub(crate) fn from_process(
         process: Process,
         mapped: MappedFiles,
@@ -99,43 +98,43 @@ impl<'d> Jvm<'d> {
         Ok(jvm)
     }
 
-    /// Sets the maximum time for each answer.
+    /// Sets the maximum time for each reply, which replaces the limits of the callers.
     pub(crate) fn set_limit(&mut self, limit: Option<Duration>) {
         self.limit = limit;
     }
 
-    /// Returns the process.
+    /// Returns the process of the JVM.
     pub fn process(&self) -> &Process {
         &self.process
     }
 
-    /// Returns the opener of places.
+    /// Returns the factory of [`Door`]s.
     pub(crate) fn doors(&self) -> &'d Doors {
         self.doors
     }
 
-    /// Returns the file system that the JVM sees, opened as its user.
+    /// Returns the file system that the JVM sees, opened as the JVM's user.
     pub(crate) fn door(&self) -> &Arc<Door> {
         &self.door
     }
 
-    /// Returns the counters of the JVM.
+    /// Returns the counters that the JVM publishes.
     pub(crate) fn counters(&self) -> Option<PerfData> {
         PerfData::read(&self.door, &self.process, &self.mapped)
     }
 
-    /// Returns whether the JVM sees an ordinary file under this path.
+    /// Returns whether this path is an ordinary file for the JVM.
     ///
     /// # Errors
     ///
-    /// If its file system cannot be opened.
+    /// If the file system of the JVM cannot be opened.
     pub fn sees_file(&self, path: &Path) -> Result<bool, Error> {
         let fail = |source| Error::File { what: "cannot look for".into(), path: path.to_owned(), source };
         let root = self.door.root().map_err(fail)?;
         Ok(path.to_str().is_some_and(|path| root.file(path).is_ok()))
     }
 
-    /// Checks that the JVM is neither stopped nor has ended.
+    /// Checks that the JVM is not stopped and has not ended.
     pub(crate) fn check_running(&self) -> Result<(), Error> {
         let pid = self.process.pid();
         match self.process.status_now() {
@@ -145,11 +144,11 @@ impl<'d> Jvm<'d> {
         }
     }
 
-    /// Returns whether the JVM states that it accepts no commands: it would answer the signal with a thread dump on its stdout.
+    /// Returns whether the JVM was started without the attach mechanism. Such a JVM would print a thread dump on the signal.
     fn is_disabled(&self) -> bool {
         const OPTION: &str = "-XX:+DisableAttachMechanism";
         match self.counters() {
-            // The first digit is that of the attach mechanism.
+            // The first digit is 1 if the JVM has the attach mechanism.
             Some(counters) if counters.text("sun.rt.jvmCapabilities").is_some() => {
                 counters.text("sun.rt.jvmCapabilities").is_some_and(|digits| digits.starts_with('0'))
             }
@@ -157,11 +156,11 @@ impl<'d> Jvm<'d> {
         }
     }
 
-    /// Sends a command and waits for the answer, at most for `limit`, unless another one was set.
+    /// Sends a command and waits for the reply for at most `limit`, unless another limit was set.
     ///
     /// # Errors
     ///
-    /// If the JVM cannot be reached or does not answer.
+    /// If the JVM cannot be reached or does not reply.
     pub fn ask(&self, command: &str, arguments: &[&str], limit: Option<Duration>) -> Result<Reply, Error> {
         let shown = match arguments {
             [argument] if command == "jcmd" => argument,
@@ -170,16 +169,16 @@ impl<'d> Jvm<'d> {
         self.ask_while(command, arguments, &self.waiting(shown, limit))
     }
 
-    /// Starts to wait for the answer to a command.
+    /// Starts the timer for the reply to a command.
     pub(crate) fn waiting<'w>(&'w self, command: &'w str, limit: Option<Duration>) -> Waiting<'w> {
         Waiting::new(&self.process, command, self.limit.or(limit), self.doors.on_notice())
     }
 
-    /// Sends a command and waits for the answer.
+    /// Sends a command and waits for the reply.
     ///
     /// # Errors
     ///
-    /// As [`Jvm::ask`].
+    /// Same as for [`Jvm::ask`].
     pub(crate) fn ask_while(
         &self,
         command: &str,
@@ -203,11 +202,11 @@ impl<'d> Jvm<'d> {
         self.talk(command, &request, waiting)
     }
 
-    /// Runs a diagnostic command, as `jcmd` does.
+    /// Runs a diagnostic command, as `jcmd` does, and returns its output.
     ///
     /// # Errors
     ///
-    /// As [`Jvm::ask`], and if the JVM refuses it.
+    /// Same as for [`Jvm::ask`], and if the JVM replies with an error.
     pub fn jcmd(&self, command: &str, limit: Option<Duration>) -> Result<String, Error> {
         let reply = self.ask("jcmd", &[command], limit)?;
         if reply.code != 0 {
@@ -217,7 +216,7 @@ impl<'d> Jvm<'d> {
         Ok(reply.text)
     }
 
-    /// Returns the highest version of the protocol that the JVM has.
+    /// Returns the highest version of the protocol that the JVM supports.
     fn version(&self) -> Result<u32, Error> {
         const COMMAND: &str = "getversion";
         let waiting = self.waiting(COMMAND, Some(TO_ANSWER));
@@ -242,7 +241,7 @@ impl<'d> Jvm<'d> {
         set.and_then(|()| stream.set_write_timeout(Some(TO_OPEN))).map_err(talk)?;
         match stream.write_all(request) {
             Ok(()) => {}
-            // The JVM ended.
+            // The JVM has ended.
             Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {}
             Err(source) => return Err(talk(source)),
         }
@@ -257,19 +256,19 @@ impl<'d> Jvm<'d> {
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => break,
                 Err(source) => return Err(talk(source)),
             }
-            // Also while it answers: an answer may have no end.
+            // Checked even while the JVM replies, because a reply may never end.
             waiting.check()?;
         }
         match Reply::parse(&answer) {
-            // JVMs since JDK 24 answer while they work: if this one has ended, the answer may be incomplete.
+            // JVMs since JDK 24 write the reply while they run the command: if the JVM has ended, the reply may be incomplete.
             Some(reply) if self.process.status_now().is_some() => Ok(reply),
             None if self.process.status_now().is_some() => Err(Error::Answer { pid }),
             _ => Err(Error::EndedDuring { pid, command: command.to_owned() }),
         }
     }
 
-    /// Connects to the socket of the JVM, if it exists and the JVM listens: another process of its user may have a socket of
-    /// the same name.
+    /// Connects to the socket of the JVM, if it exists and the JVM listens. Another process of the same user may have a socket
+    /// with the same name.
     fn try_connect(&self, tmp: &PlaceDir) -> Result<Option<UnixStream>, Error> {
         let (pid, name) = (self.process.pid(), self.socket());
         let place = || tmp.place().join(&name).display().to_string();
@@ -285,19 +284,19 @@ impl<'d> Jvm<'d> {
         format!("{TRIGGER}{}", self.process.status().namespace_pid)
     }
 
-    /// Makes the JVM open its socket, and connects to it: the socket does not exist, or was left by a JVM with the same process
-    /// ID and nobody listens. JVMs look for the trigger in their working directory too, but need `/tmp` for the socket.
+    /// Makes the JVM open its socket, and connects to it. The socket does not exist, or was left by a JVM with the same process
+    /// ID. JVMs look for the trigger file in their working directory, too, but need `/tmp` for the socket.
     fn open(&self, tmp: &PlaceDir) -> Result<UnixStream, Error> {
         let (pid, trigger) = (self.process.pid(), self.trigger());
         let now = self.process.status_now().ok_or(Error::Ended { pid })?;
-        // Without a handler, the signal would end the process.
+        // A signal without a handler would end the process.
         if !now.handles(Signal::QUIT) {
             return Err(Error::Unhandled { pid, signal: "SIGQUIT".into() });
         }
         let place = || tmp.place().join(&trigger).display().to_string();
         tmp.share_file(&trigger).map_err(|source| Error::Place { pid, place: place(), source })?;
         let opened = self.signal_and_connect(tmp);
-        // The JVM may have removed it.
+        // The JVM may already have removed it.
         let _ = tmp.remove(&trigger);
         opened
     }
@@ -320,7 +319,7 @@ impl<'d> Jvm<'d> {
                     false => Error::NoSocket { pid, seconds: TO_OPEN.as_secs() },
                 });
             }
-            // The signal may have come while the JVM was starting.
+            // The signal may have arrived while the JVM was starting.
             if waited >= TO_OPEN / 2 && !is_again && status.handles(Signal::QUIT) {
                 is_again = true;
                 self.process.signal(Signal::QUIT)?;
@@ -329,14 +328,14 @@ impl<'d> Jvm<'d> {
     }
 }
 
-/// Checks that this user may attach to a process.
+/// Checks that this process may attach to processes of the given process's user.
 pub(crate) fn check_user(process: &Process) -> Result<(), Error> {
     let (pid, user, own) = (process.pid(), process.status().identity.user, Identity::own().user);
-    // Only root becomes another user.
+    // Only root can become another user.
     if user == own || own == 0 { Ok(()) } else { Err(Error::OtherUser { pid, user, own }) }
 }
 
-/// Checks that a process is a JVM of HotSpot.
+/// Checks that a process is a HotSpot JVM.
 pub(crate) fn check_vm(process: &Process, mapped: &MappedFiles) -> Result<(), Error> {
     let pid = process.pid();
     match process.vm(mapped) {
@@ -346,7 +345,7 @@ pub(crate) fn check_vm(process: &Process, mapped: &MappedFiles) -> Result<(), Er
     }
 }
 
-/// Returns a text that is short enough for a message.
+/// Returns a text, shortened for an error message if necessary.
 pub(crate) fn shortened(text: &str) -> String {
     match text.char_indices().find(|(at, _)| *at >= MAX_SHOWN) {
         None => text.to_owned(),
@@ -357,21 +356,21 @@ pub(crate) fn shortened(text: &str) -> String {
     }
 }
 
-/// Returns whether a process is the other end of a stream. Both IDs are those of this PID namespace; a peer without an ID here
-/// is another process.
+/// Returns whether the process `pid` is the peer of a stream. Both IDs are from this PID namespace; a peer without an ID in
+/// this namespace is another process.
 fn is_peer(stream: &UnixStream, pid: u32) -> bool {
     rustix::net::sockopt::socket_peercred(stream)
         .is_ok_and(|peer| u32::try_from(peer.pid.as_raw_nonzero().get()) == Ok(pid))
 }
 
-/// Returns a request in version 1: three arguments.
+/// Returns a request in version 1 of the protocol, with exactly three arguments.
 fn request_1(command: &str, arguments: &[&str]) -> Vec<u8> {
     let missing = ARGUMENTS.saturating_sub(arguments.len());
     let words = ["1", command].into_iter().chain(arguments.iter().copied());
     zero_terminated(words.chain(std::iter::repeat_n("", missing)))
 }
 
-/// Returns a request in version 2: any number of arguments, preceded by the length of what follows.
+/// Returns a request in version 2 of the protocol, with any number of arguments after their total length.
 fn request_2(command: &str, arguments: &[&str]) -> Vec<u8> {
     let rest = zero_terminated([command].into_iter().chain(arguments.iter().copied()));
     let mut request = zero_terminated(["2", &rest.len().to_string()]);
@@ -383,7 +382,7 @@ fn zero_terminated<'w>(words: impl IntoIterator<Item = &'w str>) -> Vec<u8> {
     words.into_iter().flat_map(|word| word.bytes().chain([0])).collect()
 }
 
-/// Prefix of the name of the file that makes a JVM open its socket; its process ID follows.
+/// Prefix of the name of the file that makes a JVM open its socket. The JVM's process ID follows.
 pub const TRIGGER: &str = ".attach_pid";
 
 impl Reply {
@@ -394,7 +393,7 @@ impl Reply {
     }
 }
 
-/// Returns the value of a property from the answer to `properties`, in the format of `java.util.Properties.store`.
+/// Returns the value of a property from the reply to `properties`, in the format of `java.util.Properties.store`.
 pub fn property(text: &str, name: &str) -> Option<String> {
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))?;
     let mut units = Vec::new();
@@ -409,7 +408,7 @@ pub fn property(text: &str, name: &str) -> Option<String> {
             Some('f') => '\x0c',
             Some('u') => {
                 let digits: String = characters.by_ref().take(4).collect();
-                // Surrogates are written one by one.
+                // Each surrogate is written as an escape of its own.
                 units.push(u16::from_str_radix(&digits, 16).ok()?);
                 continue;
             }

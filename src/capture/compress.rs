@@ -1,4 +1,4 @@
-//! Compression of dumps by this process. JVMs compress too, but only with gzip, and their threads stand still meanwhile.
+//! Compression of dumps by this process. JVMs can compress only with gzip, and their threads are suspended meanwhile.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -15,13 +15,13 @@ pub enum Compression {
     Zstd,
 }
 
-/// Writer that compresses.
+/// Writer that compresses its input.
 pub enum Encoder<W: Write> {
     /// Uncompressed.
     Plain(W),
-    /// With gzip.
+    /// Compressed with gzip.
     Gzip(flate2::write::GzEncoder<W>),
-    /// With zstd.
+    /// Compressed with zstd.
     Zstd(zstd::Encoder<'static, W>),
 }
 
@@ -36,10 +36,10 @@ impl<W: Write> fmt::Debug for Encoder<W> {
 }
 
 impl<W: Write> Encoder<W> {
-    /// Starts a stream.
+    /// Starts a compressed stream, or an uncompressed one for `None`.
     ///
     /// # Errors
-    /// If memory is short.
+    /// If there is not enough memory.
     pub fn new(compression: Option<Compression>, out: W) -> io::Result<Self> {
         Ok(match compression {
             None => Self::Plain(out),
@@ -57,7 +57,7 @@ impl<W: Write> Encoder<W> {
     /// Writes the end of the stream, without which the file is incomplete, and returns the writer.
     ///
     /// # Errors
-    /// Errors of the writer.
+    /// Errors of the underlying writer.
     pub fn finish(self) -> io::Result<W> {
         let mut out = match self {
             Self::Plain(out) => out,
@@ -88,7 +88,7 @@ impl<W: Write> Write for Encoder<W> {
 }
 
 impl Compression {
-    /// Returns the compression by the suffix of a file name: `.gz`, `.zst`.
+    /// Returns the compression for the suffix of a file name: `.gz` or `.zst`.
     pub fn of_name(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "gz" => Some(Self::Gzip),
@@ -97,7 +97,7 @@ impl Compression {
         }
     }
 
-    /// Returns the suffix of its files.
+    /// Returns the suffix of compressed files, without the dot.
     pub fn suffix(self) -> &'static str {
         match self {
             Self::Gzip => ".gz",
@@ -106,7 +106,7 @@ impl Compression {
     }
 }
 
-/// Copies a file, compressed, and returns its length before compression.
+/// Copies a file, compressing it, and returns the number of uncompressed bytes.
 pub(crate) fn copy(
     file: &mut impl Read,
     compression: Option<Compression>,

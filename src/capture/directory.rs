@@ -1,7 +1,7 @@
-//! Open directories, below which paths are resolved as for a process that has them as its root.
+//! Open directories below which paths are resolved as in a process whose root they are.
 //!
-//! A directory stays open: nobody can replace it with another one. Links are resolved below it, or not at all. Files are opened
-//! without following links, and must be ordinary files.
+//! A directory is held open, so nobody can replace it with another one. Links are resolved below it, or not at all. Files are
+//! opened without following links, and must be ordinary files.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat};
 use rustix::io::Errno;
 
-/// An open directory.
+/// Open directory for resolving paths below it.
 #[derive(Debug)]
 pub(crate) struct Directory {
     fd: OwnedFd,
@@ -22,10 +22,10 @@ impl From<OwnedFd> for Directory {
 }
 
 impl Directory {
-    /// Flags with which directories are opened: for opening files in them, not for reading.
+    /// Flags for opening a directory as a base for paths, without reading it.
     pub(crate) const FLAGS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-    /// Opens a directory below this one.
+    /// Opens a directory below this one, following links below this one only.
     ///
     /// # Errors
     ///
@@ -34,7 +34,7 @@ impl Directory {
         Ok(Self { fd: self.resolve(inner, Self::FLAGS)? })
     }
 
-    /// Opens a directory below this one, whose path contains no links.
+    /// Opens a directory below this one without following links.
     ///
     /// # Errors
     ///
@@ -50,17 +50,17 @@ impl Directory {
         Ok(Self { fd: dir })
     }
 
-    /// Opens a directory in this one, which is not a link.
+    /// Opens an entry of this directory, which must be a directory and not a link.
     pub(crate) fn entry(&self, name: &str) -> std::io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(Self { fd: rustix::fs::openat(&self.fd, name, flags, Mode::empty())? })
     }
 
-    /// Opens the target of a path, with links resolved as if this directory were the root.
+    /// Opens a path, resolving links as if this directory were the root.
     fn resolve(&self, inner: &str, flags: OFlags) -> std::io::Result<OwnedFd> {
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         match rustix::fs::openat2(&self.fd, inner, flags, Mode::empty(), resolve) {
-            // Kernels before 5.6 lack this call, and some containers forbid it.
+            // Kernels before 5.6 lack this system call, and some containers forbid it.
             Err(Errno::NOSYS | Errno::PERM) => {
                 let (parents, name) = inner.rsplit_once('/').unwrap_or(("", inner));
                 let dir = self.without_links(parents)?.fd;
@@ -76,8 +76,8 @@ impl Directory {
     ///
     /// If it is not an ordinary file.
     pub(crate) fn file(&self, inner: &str) -> std::io::Result<(File, Stat)> {
-        // The type is checked first: opening a device may have effects. A FIFO that replaces the file afterwards does not
-        // block.
+        // The type is checked first, as opening a device may have effects. If a FIFO replaces the file afterwards, opening it
+        // does not block.
         let found = self.resolve(inner, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let is_file = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
@@ -91,13 +91,13 @@ impl Directory {
         Err(std::io::Error::other("not an ordinary file"))
     }
 
-    /// Opens this directory again, to read it.
+    /// Opens this directory again for reading its entries.
     pub(crate) fn reopen(&self) -> std::io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(rustix::fs::openat(&self.fd, ".", flags, Mode::empty())?)
     }
 
-    /// Returns the open directory.
+    /// Returns the file descriptor of the directory.
     pub(crate) fn fd(&self) -> &OwnedFd {
         &self.fd
     }

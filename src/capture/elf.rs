@@ -2,10 +2,10 @@
 
 use std::os::unix::fs::FileExt;
 
-/// Maximum length of the table of names. The tables of native images take several hundred bytes.
+/// Maximum length in bytes of the table of section names. In native images it takes several hundred bytes.
 const MAX_NAMES: u64 = 1 << 16;
 
-/// Returns whether a 64-bit little-endian ELF file has a section of this name.
+/// Returns whether a 64-bit little-endian ELF file has a section with this name; `None` if it is not such a file.
 pub(crate) fn has_section(file: &impl FileExt, name: &str) -> Option<bool> {
     let mut header = [0; 64];
     file.read_exact_at(&mut header, 0).ok()?;
@@ -22,22 +22,22 @@ pub(crate) fn has_section(file: &impl FileExt, name: &str) -> Option<bool> {
     let (at, length) = (number(&section, 24, 8)?, number(&section, 32, 8)?.min(MAX_NAMES));
     let mut names = vec![0; usize::try_from(length).ok()?];
     file.read_exact_at(&mut names, at).ok()?;
-    // Names may end inside of others, but the name of a section is one of these.
+    // A name may be stored as the end of another one, but this section's name is stored as a separate string.
     Some(names.split(|byte| *byte == 0).any(|one| one == name.as_bytes()))
 }
 
-/// Facts about a program.
+/// Architecture and linkage of an ELF program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Program {
-    /// Architecture, as `uname -m` names it.
+    /// Architecture, in the form that `uname -m` prints.
     pub(crate) machine: &'static str,
-    /// `true` if it needs no loader.
+    /// `true` if the program does not need a dynamic loader.
     pub(crate) is_static: bool,
 }
 
-/// Returns facts about a 64-bit little-endian ELF file; `None` if it is something else.
+/// Returns the facts about a 64-bit little-endian ELF file; `None` for any other file.
 pub(crate) fn program(file: &[u8]) -> Option<Program> {
-    /// Type of the entry that names the loader.
+    /// Type of the program header that names the dynamic loader.
     const INTERP: u64 = 3;
     if !file.starts_with(b"\x7fELF\x02\x01") {
         return None;
@@ -83,7 +83,7 @@ mod tests {
         let script = tempfile::tempfile().unwrap();
         script.write_all_at(b"#!/bin/sh\n", 0).unwrap();
         assert_eq!(has_section(&script, ".text"), None);
-        // Offsets outside the file.
+        // Offsets point outside the file.
         let hostile = tempfile::tempfile().unwrap();
         let mut bytes = [0xff; 64];
         bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");

@@ -1,4 +1,4 @@
-//! Errors: what failed, where, and why. The next step depends on the program that shows the error.
+//! Errors: what failed, where, and why. Suggestions for the next step are added by the program that shows the error.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::vm_kind::VmKind;
 
 /// Error while accessing a JVM or taking a heap dump.
 ///
-/// A helper sends it to its client.
+/// Errors are serializable, because a helper sends them to its client.
 #[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Error {
@@ -22,15 +22,15 @@ pub enum Error {
         /// Process ID.
         pid: u32,
     },
-    /// The ID is that of a thread.
+    /// The ID belongs to a thread, not to a process.
     #[error("{id} is a thread of process {pid}")]
     Thread {
-        /// Given ID.
+        /// The given ID.
         id: u32,
         /// Process of the thread.
         pid: u32,
     },
-    /// The process has no virtual machine.
+    /// The process is not a JVM and contains no other known virtual machine.
     #[error("process {pid} ({name}) is not a JVM: it has not loaded libjvm.so")]
     NotJvm {
         /// Process ID.
@@ -38,7 +38,7 @@ pub enum Error {
         /// Name of the program.
         name: String,
     },
-    /// The process has a virtual machine without HotSpot's attach protocol.
+    /// The process has a virtual machine that does not support HotSpot's attach protocol.
     #[error("process {pid} is {}, which does not accept the commands of HotSpot", match kind {
         VmKind::OpenJ9 => "an OpenJ9 JVM",
         VmKind::NativeImage => "a GraalVM native image",
@@ -55,18 +55,18 @@ pub enum Error {
     OtherUser {
         /// Process ID.
         pid: u32,
-        /// User ID of the process.
+        /// User ID of the inspected process.
         user: u32,
-        /// User ID of this process.
+        /// User ID of the current process.
         own: u32,
     },
-    /// The process cannot be inspected, although it has the same user as this one, or this one is root.
+    /// The process cannot be inspected, although it has the same user as the current process, or the current process is root.
     #[error("this process may not look into process {pid}")]
     Hidden {
         /// Process ID.
         pid: u32,
     },
-    /// This process may not become the JVM's user.
+    /// The current process is not permitted to become the JVM's user.
     #[error("cannot become user {user} and group {group}")]
     Identity {
         /// User ID.
@@ -77,7 +77,7 @@ pub enum Error {
         #[serde(with = "io_error")]
         source: io::Error,
     },
-    /// The process is about to become another user's.
+    /// The process may be changing its user.
     #[error("process {pid} changes its user, or has several: nothing is done for it")]
     ChangesUser {
         /// Process ID.
@@ -94,7 +94,7 @@ pub enum Error {
     EndedDuring {
         /// Process ID.
         pid: u32,
-        /// Command.
+        /// Name of the command.
         command: String,
     },
     /// The process is stopped.
@@ -103,7 +103,7 @@ pub enum Error {
         /// Process ID.
         pid: u32,
     },
-    /// The process cannot be signalled.
+    /// The process cannot be sent a signal.
     #[error("cannot send a signal to process {pid}")]
     Signal {
         /// Process ID.
@@ -112,7 +112,7 @@ pub enum Error {
         #[serde(with = "io_error")]
         source: io::Error,
     },
-    /// A signal would end the process.
+    /// The process does not handle a signal, which would therefore end it.
     #[error("process {pid} does not handle {signal}, which would end it: the signal was not sent")]
     Unhandled {
         /// Process ID.
@@ -131,7 +131,7 @@ pub enum Error {
     NoSocket {
         /// Process ID.
         pid: u32,
-        /// Time limit.
+        /// Time limit in seconds.
         seconds: u64,
     },
     /// A file or directory of the JVM cannot be used.
@@ -139,53 +139,53 @@ pub enum Error {
     Place {
         /// Process ID.
         pid: u32,
-        /// File or directory as this process sees it.
+        /// Path of the file or directory as the current process sees it.
         place: String,
         /// Cause.
         #[serde(with = "io_error")]
         source: io::Error,
     },
-    /// The JVM did not answer.
+    /// The JVM did not reply in time.
     #[error("process {pid} has not answered `{command}` for {seconds} s")]
     Late {
         /// Process ID.
         pid: u32,
-        /// Command.
+        /// Name of the command.
         command: String,
-        /// Time limit.
+        /// Time limit in seconds.
         seconds: u64,
     },
-    /// An output directory that others may change cannot be written as the user to whom the file would belong.
+    /// An output directory that others may change is not writable for the user to whom the file would belong.
     #[error("cannot write in {} as user {user}", path.display())]
     Unwritable {
-        /// Directory.
+        /// Path of the directory.
         path: PathBuf,
-        /// User that tried to write.
+        /// ID of the user who cannot write.
         user: u32,
         /// Cause.
         #[serde(with = "io_error")]
         source: io::Error,
     },
-    /// An output directory may be changed by others.
+    /// An output directory may be changed by a user who is neither root nor the JVM's user.
     #[error(
         "user {owner} may change what is in {}, and is neither root nor the JVM's user: nothing is written there",
         path.display()
     )]
     ForeignPlace {
-        /// Directory.
+        /// Path of the directory.
         path: PathBuf,
-        /// Owner of the directory.
+        /// User ID of the directory's owner.
         owner: u32,
     },
-    /// An argument cannot be sent.
+    /// An argument of a command is too long or contains a forbidden character.
     #[error("process {pid} accepts at most {max} bytes per argument, without NUL")]
     Argument {
         /// Process ID.
         pid: u32,
-        /// Maximum length.
+        /// Maximum length of an argument in bytes.
         max: usize,
     },
-    /// The connection failed.
+    /// The connection to the JVM failed.
     #[error("cannot talk to process {pid}")]
     Talk {
         /// Process ID.
@@ -194,62 +194,62 @@ pub enum Error {
         #[serde(with = "io_error")]
         source: io::Error,
     },
-    /// The answer has no code.
+    /// The JVM's reply has no result code, or no version.
     #[error("process {pid} does not answer like a JVM")]
     Answer {
         /// Process ID.
         pid: u32,
     },
-    /// The JVM answered that a command failed.
+    /// The JVM replied that a command failed.
     #[error("process {pid} refused `{command}`: {text}")]
     Refused {
         /// Process ID.
         pid: u32,
-        /// Command.
+        /// Name of the command.
         command: String,
-        /// Answer of the JVM.
+        /// Reply of the JVM.
         text: String,
     },
-    /// There is too little space for a dump.
+    /// There is not enough space for a dump.
     #[error(
         "{} has {} free, and the dump needs about {}{}", place.display(), Size(*free), Size(*needed),
         if *is_twice { ": this JVM writes it in segments and then merges them, which takes its size twice" } else { "" }
     )]
     Space {
-        /// Directory.
+        /// Path of the directory.
         place: PathBuf,
-        /// Free bytes.
+        /// Free space in bytes.
         free: u64,
-        /// Bytes needed.
+        /// Required space in bytes.
         needed: u64,
-        /// `true` if these are twice the size of the dump.
+        /// `true` if the required space is twice the size of the dump.
         is_twice: bool,
     },
-    /// A file already exists.
+    /// An output file already exists.
     #[error("{} already exists", path.display())]
     Exists {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// A file or directory of this program cannot be used.
+    /// A file or directory used by the current process is not accessible.
     #[error("{what} {}", path.display())]
     File {
-        /// Failed action: "cannot create".
+        /// Failed action, such as "cannot create".
         what: Cow<'static, str>,
-        /// File.
+        /// Path of the file or directory.
         path: PathBuf,
         /// Cause.
         #[serde(with = "io_error")]
         source: io::Error,
     },
-    /// The file that the JVM left is not the requested one.
+    /// The file found after the dump is not the one that the JVM was to write.
     #[error("{} is not the dump that process {pid} was asked for: {why}", path.display())]
     Odd {
         /// Process ID.
         pid: u32,
-        /// File.
+        /// Path of the file.
         path: PathBuf,
-        /// Cause.
+        /// Difference that was found.
         why: String,
     },
     /// The dump cannot be written to its destination.
@@ -259,48 +259,48 @@ pub enum Error {
         #[serde(with = "io_error")]
         source: io::Error,
     },
-    /// A dump that was sent through this process is incomplete.
+    /// A dump that the JVM sent to the current process is incomplete.
     #[error("process {pid} wrote {said} bytes, and {received} arrived")]
     Incomplete {
         /// Process ID.
         pid: u32,
-        /// Bytes that the JVM wrote.
+        /// Number of bytes that the JVM wrote according to its reply.
         said: u64,
-        /// Bytes received.
+        /// Number of bytes received.
         received: u64,
     },
-    /// A native image's dump, which is full of secrets, cannot be removed.
+    /// The dump file of a native image, which contains secrets, cannot be removed.
     #[error("cannot remove {}, a heap dump that process {pid} wrote", path.display())]
     Stays {
         /// Process ID.
         pid: u32,
-        /// File.
+        /// Path of the file.
         path: PathBuf,
         /// Cause.
         #[serde(with = "io_error")]
         source: io::Error,
     },
-    /// A dump was requested before it was planned.
+    /// [`Machine::take`](crate::machine::Machine::take) was called before a plan was made.
     #[error("no dump was planned")]
     Unplanned,
-    /// An error of a helper.
+    /// An error that occurred in a helper.
     #[error(transparent)]
     Elsewhere(Box<Error>),
-    /// Another machine cannot be reached.
+    /// Another machine cannot be reached, or its helper does not work.
     #[serde(skip)]
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    /// A native image wrote no dump.
+    /// A native image did not write a dump in time.
     #[error("process {pid} wrote no heap dump within {seconds} s after SIGUSR1")]
     NoNativeDump {
         /// Process ID.
         pid: u32,
-        /// Time limit.
+        /// Time limit in seconds.
         seconds: u64,
     },
 }
 
-/// Serialization of system errors, as a number where they have one: it is the same on all Linux systems of an architecture.
+/// Serialization of system errors as a number if they have one, which is the same on all Linux systems of an architecture.
 mod io_error {
     use std::io;
 
@@ -316,7 +316,7 @@ mod io_error {
     }
 }
 
-/// A number of bytes, for people.
+/// Number of bytes that is displayed with a unit.
 struct Size(u64);
 
 impl fmt::Display for Size {

@@ -1,8 +1,8 @@
-//! A dump through a FIFO: the JVM writes, this process reads, and no disk is used where the JVM runs.
+//! Dump through a FIFO: the JVM writes, this process reads, and no disk is used on the JVM's side.
 //!
-//! It works up to JDK 21, whose JVMs write a dump in one piece to a file that may exist. The JVM's threads stand still until it
-//! has written everything, so for as long as the slowest of reading, compressing and writing takes. The reader closes the FIFO
-//! when this process cannot write any more, or ends: the JVM then notices that nobody reads, abandons its dump, and continues.
+//! This works up to JDK 21, whose JVMs write a dump in one piece to a file that may exist. The JVM's threads are suspended
+//! until everything is written, which takes as long as the slowest of reading, compressing and writing. The reader closes the
+//! FIFO when this process cannot write any more, or ends. The JVM then gets an error, abandons its dump, and continues.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -12,13 +12,13 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Size of the buffers into which a dump is read, and of the FIFO's buffer, if the system allows it.
+/// Size in bytes of the buffers into which a dump is read, and of the FIFO's own buffer, if the system permits it.
 const BLOCK: usize = 1 << 20;
 
-/// Maximum number of such buffers.
+/// Maximum number of buffers into which a dump is read.
 const BLOCKS: usize = 16;
 
-/// Interval at which the reader checks whether the JVM has answered, in nanoseconds.
+/// Interval at which the reader checks whether the JVM has replied, in nanoseconds.
 const LOOK: i64 = 100_000_000;
 
 /// Reading end of a FIFO.
@@ -28,15 +28,15 @@ pub(crate) struct FifoReader {
 }
 
 impl FifoReader {
-    /// Creates a reader of this open FIFO, which does not block.
+    /// Creates a reader from an open FIFO, which must be in non-blocking mode.
     pub(crate) fn new(file: File) -> Self {
-        // A smaller buffer is only slower.
+        // With a smaller buffer, copying is only slower.
         let _ = rustix::pipe::fcntl_setpipe_size(&file, BLOCK);
         Self { file }
     }
 
-    /// Copies everything that the JVM writes to `out`, and returns the number of bytes. `is_over` becomes true when the JVM has
-    /// answered: if it has not opened the FIFO by then, it never will.
+    /// Copies everything that the JVM writes to `out`, and returns the number of bytes. `is_over` is set when the JVM has
+    /// replied: if it has not opened the FIFO by then, it never will.
     pub(crate) fn copy(
         self,
         out: &mut dyn Write,
@@ -49,7 +49,7 @@ impl FifoReader {
             let reader = std::thread::Builder::new().name("FIFO".to_owned());
             reader.spawn_scoped(scope, move || read(self.file, &sender, &unused, is_over))?;
             let mut total = 0u64;
-            // The receiver is dropped before the scope waits for the reader.
+            // The receiver is dropped here, before the scope waits for the reader.
             for block in blocks {
                 let block = block?;
                 out.write_all(&block)?;
@@ -63,17 +63,17 @@ impl FifoReader {
     }
 }
 
-/// Reads until the JVM has closed the FIFO, or the receiver is gone.
+/// Reads until the JVM has closed the FIFO, or the receiver was dropped.
 fn read(
     mut file: File,
     sender: &SyncSender<io::Result<Vec<u8>>>,
     unused: &Receiver<Vec<u8>>,
     is_over: &AtomicBool,
 ) {
-    // What the JVM wrote before it answered is in the FIFO: nothing after it needs to be read.
+    // Everything that the JVM wrote before it replied is in the FIFO's buffer: nothing beyond its size needs to be read.
     let mut left = rustix::pipe::fcntl_getpipe_size(&file).unwrap_or(BLOCK);
     loop {
-        // Read before waiting: what the JVM wrote before it answered is in the FIFO now.
+        // Read before waiting: if the JVM has replied, everything that it wrote is in the FIFO now.
         let was_over = is_over.load(Ordering::SeqCst);
         let wait = Timespec { tv_sec: 0, tv_nsec: LOOK };
         let events = {
@@ -94,7 +94,7 @@ fn read(
             let mut block = unused.try_recv().unwrap_or_default();
             block.resize(BLOCK, 0);
             match file.read(&mut block) {
-                // All writers have closed it.
+                // All writers have closed the FIFO.
                 Ok(0) => return,
                 Ok(length) => {
                     block.truncate(length);

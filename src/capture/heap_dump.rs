@@ -1,7 +1,7 @@
-//! Taking a heap dump according to a plan.
+//! Takes a heap dump according to a plan.
 //!
-//! The JVM writes into a private directory, so that nobody else can read the dump at any time, and nothing that looks like a
-//! dump is left if it fails.
+//! The JVM writes into a private directory, so that nobody else can read the dump at any time, and no file that looks like a
+//! dump is left after a failure.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -20,56 +20,56 @@ use crate::plan::{Plan, Way};
 use crate::private::{NAME, PrivateDir};
 use crate::waiting::Waiting;
 
-/// Name of the command in messages.
+/// Name of the JVM's command for heap dumps.
 const DUMP: &str = "GC.heap_dump";
 
-/// Interval between checks of the size of the dump.
+/// Interval between checks of the size of the dump file.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Destination of a dump.
 pub enum Target<'t> {
-    /// A file in the directory in which the JVM writes ([`Way::Beside`]), which only this user may change. Called with the
-    /// dump, which still has another name.
+    /// File in the directory in which the JVM writes ([`Way::Beside`]), which only this user may change. The function is called
+    /// with the open dump file, and gives it its name.
     Linked(&'t mut dyn FnMut(File) -> Result<(), Error>),
-    /// The same in a directory that others may change.
+    /// File in the directory in which the JVM writes ([`Way::Beside`]), if others may change this directory.
     Renamed {
-        /// Name.
+        /// Name of the file.
         name: &'t str,
         /// `true` to replace an existing file.
         is_forced: bool,
     },
-    /// Anything else.
+    /// Writer for any other destination.
     Stream(&'t mut (dyn Write + Send)),
 }
 
-/// Receives the progress of a dump.
+/// Receiver of the progress of a dump.
 pub trait Watch {
-    /// Starts a stage of about `bytes` bytes.
+    /// Starts a stage that processes about `bytes` bytes.
     fn begin(&self, stage: &str, bytes: u64);
-    /// Reports another `bytes` as done.
+    /// Reports `bytes` more bytes as processed.
     fn advance(&self, bytes: u64);
 }
 
-/// Result of a dump.
+/// Result of taking a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DumpOutcome {
     /// Length of the dump before compression.
     pub dump_bytes: u64,
-    /// Time for which the JVM's threads stood still.
+    /// Time for which the JVM's threads were suspended.
     pub standstill: Duration,
-    /// Bytes sent over a connection, if one was used.
+    /// Number of bytes sent over the connection to another machine; `None` without a connection.
     pub sent_bytes: Option<u64>,
-    /// `true` if the JVM measured the standstill: the time in safepoints, from its counters. Otherwise it is the duration of
-    /// the entire command, an upper bound.
+    /// `true` if the JVM measured `standstill`: the time in safepoints, from its counters. Otherwise it is the duration of the
+    /// entire command, which is an upper bound.
     pub is_measured: bool,
 }
 
-/// The JVM's answer to the command.
+/// JVM's reply to the dump command, with its counters at that time.
 struct DumpReply {
-    /// Number of bytes written, if stated.
+    /// Number of bytes that the JVM wrote, if the reply contains it.
     bytes: Option<u64>,
     time: Duration,
-    /// Standstill so far according to its counters, right after the answer.
+    /// Total time in safepoints according to the JVM's counters, read right after the reply.
     standstill: Option<u64>,
 }
 
@@ -77,11 +77,11 @@ fn standstill(jvm: &Jvm<'_>) -> Option<u64> {
     jvm.counters()?.standstill_nanoseconds()
 }
 
-/// Takes the dump; the JVM writes in `parent`.
+/// Takes the dump. The JVM writes into a private directory in `parent`.
 ///
 /// # Errors
 ///
-/// If the JVM does not write it, or it cannot be copied. Nothing is left in this case.
+/// If the JVM does not write the dump, or the dump cannot be copied. No files are left in these cases.
 pub(crate) fn run(
     jvm: &Jvm<'_>,
     plan: &Plan,
@@ -118,7 +118,7 @@ pub(crate) fn run(
     })
 }
 
-/// Has the JVM write a file, and moves or copies it to its destination.
+/// Lets the JVM write a file, and moves or copies the file to its destination.
 fn into_file(
     jvm: &Jvm<'_>,
     plan: &Plan,
@@ -141,7 +141,7 @@ fn into_file(
                 waiting.progress();
                 last = bytes;
             }
-            // Segments are removed as they are merged: the number may fall.
+            // Segments are removed as they are merged, so the total size may decrease.
             let bytes = bytes.min(plan.dump_bytes);
             watch.advance(bytes.saturating_sub(seen));
             seen = seen.max(bytes);
@@ -180,7 +180,7 @@ fn into_file(
     Ok(written)
 }
 
-/// Has the JVM write to a FIFO, and reads it.
+/// Lets the JVM write to a FIFO, and copies from there to the destination.
 fn through_fifo(
     jvm: &Jvm<'_>,
     plan: &Plan,
@@ -212,10 +212,10 @@ fn through_fifo(
             })?;
             Ok((received, encoder))
         });
-        // Also if it has written everything: a JVM that opens the FIFO once more would wait for a reader.
+        // Needed even if the JVM has written everything: if it opened the FIFO once more, it would wait for a reader.
         dir.release();
         let written = join_dump(asked);
-        // An incomplete dump gets no end of stream.
+        // The compressed stream of an incomplete dump is left without an end.
         let is_whole = |received: u64| {
             written.as_ref().is_ok_and(|written| written.bytes.is_none_or(|said| said == received))
         };
@@ -227,16 +227,16 @@ fn through_fifo(
         });
         (written, received)
     });
-    // If both failed, the JVM failed because nobody read.
+    // If both failed, the JVM failed because the FIFO was not read.
     let received = received.map_err(|source| Error::Output { source })?;
     Ok((written?, received))
 }
 
-/// Maximum time for the answer to a command that takes no time.
+/// Maximum time for the reply to a command that takes almost no time.
 const TO_ANSWER_QUICKLY: Duration = Duration::from_secs(20);
 
-/// Checks that the JVM is about to take the command: the FIFO should exist only briefly before it is opened. If this process
-/// and its child were killed in between, the JVM would wait for a reader.
+/// Checks that the JVM is ready to run the command, so that the FIFO exists only briefly before the JVM opens it. If this
+/// process and its child were killed in between, the JVM would wait for a reader.
 fn ready(jvm: &Jvm<'_>) -> Result<(), Error> {
     jvm.check_running()?;
     jvm.jcmd("VM.version", Some(TO_ANSWER_QUICKLY))?;
@@ -261,7 +261,7 @@ fn join_dump(asked: DumpThread<'_>) -> Result<DumpReply, Error> {
     asked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Sends the command for a dump. JVMs answer with code 0 even if it failed: only the text says so.
+/// Sends the dump command. JVMs reply with code 0 even if it failed: only the text of the reply tells.
 fn request_dump(
     jvm: &Jvm<'_>,
     command: &str,
@@ -285,7 +285,7 @@ fn request_dump(
     Ok(DumpReply { bytes: bytes_of(&reply.text), time, standstill })
 }
 
-/// Returns the number of written bytes from a JVM's answer: `Heap dump file created [607123456 bytes in 2.345 secs]`.
+/// Returns the number of written bytes from a JVM's reply, such as `Heap dump file created [607123456 bytes in 2.345 secs]`.
 fn bytes_of(text: &str) -> Option<u64> {
     text.split_once("created [")?.1.split_once(" bytes")?.0.trim().parse().ok()
 }

@@ -1,8 +1,8 @@
-//! The answer to `GC.heap_info`: the used bytes of the heap.
+//! Parser for the reply to `GC.heap_info`, which contains the used bytes of the heap.
 
 use crate::jvms::size_of;
 
-/// Returns the used bytes of all generations of the heap. Each collector has its own format:
+/// Returns the used bytes of all generations of the heap. Each garbage collector has its own format:
 ///
 /// ```text
 ///  garbage-first heap   total 389120K, used 18069K [0x00000000e0000000, 0x0000000100000000)
@@ -12,7 +12,7 @@ use crate::jvms::size_of;
 ///  512M max, 512M soft max, 100M committed, 7M used
 /// ```
 pub(crate) fn used_bytes(text: &str) -> Option<u64> {
-    // The lines from here on are not about the heap.
+    // From this line on, the lines are not about the heap.
     let lines = text.lines().take_while(|line| !line.trim_start().starts_with("Metaspace"));
     let mut used = None;
     for line in lines {
@@ -28,7 +28,7 @@ pub(crate) fn used_bytes(text: &str) -> Option<u64> {
     used
 }
 
-/// Parses a size that has a unit.
+/// Parses a size with a unit; `None` without a unit.
 fn size(word: &str) -> Option<u64> {
     word.ends_with(['K', 'M', 'G', 'T', 'B']).then(|| size_of(word.trim_end_matches('B'))).flatten()
 }

@@ -1,7 +1,7 @@
-//! Effective user and group for work on behalf of others.
+//! Effective user and group of processes.
 //!
-//! A JVM accepts commands only from its own user and group, and files of a user are changed only as that user: by a child
-//! process, see [`place`](crate::place).
+//! A JVM accepts commands only from its own user and group, and files of a user are changed only by a child process with that
+//! user's rights (see [`place`](crate::place)).
 
 use rustix::process::{getegid, geteuid};
 

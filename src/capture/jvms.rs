@@ -1,5 +1,5 @@
-//! The visible JVMs of this machine: from `/proc`, and from the counters that they publish. Nothing is sent to any of them, and
-//! files in their file systems are read as their users.
+//! JVMs of this machine that are visible to this process: from `/proc`, and from the counters that they publish. Nothing is
+//! sent to the JVMs, and files in their file systems are read with the rights of their users.
 
 use std::fs;
 use std::path::Path;
@@ -15,45 +15,45 @@ use crate::processes::{MappedFiles, Process};
 use crate::users;
 use crate::vm_kind::VmKind;
 
-/// A running JVM.
+/// Running JVM with the facts that a list shows.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct JvmRow {
     /// Process ID.
     pub pid: u32,
-    /// Process ID in its own PID namespace.
+    /// Process ID in the PID namespace of the JVM.
     pub namespace_pid: u32,
-    /// Name of its user, or the number if it has no name here.
+    /// Name of the JVM's user; the user ID if the user has no name on this system.
     pub user: String,
-    /// Kind.
+    /// Kind of virtual machine.
     pub kind: VmKind,
-    /// Main class, `MODULE/CLASS`, or JAR file; for a native image the name of its program.
+    /// Main class, `MODULE/CLASS`, or JAR file; the name of the program for a native image.
     pub main_class: Option<String>,
     /// Version of the JDK.
     pub java_version: Option<String>,
     /// Garbage collector.
     pub collector: Option<String>,
-    /// Bytes of the heap that were used at the end of the last collection, or, for some collectors, at the last sample.
+    /// Bytes of the heap that were used after the last collection, or, for some collectors, at the last sample.
     pub heap_used_bytes: Option<u64>,
     /// Maximum size of the heap in bytes.
     pub heap_max_bytes: Option<u64>,
-    /// Time since it started.
+    /// Time since the process started.
     pub uptime: Option<Duration>,
-    /// ID of its container.
+    /// ID of the container in which the process runs.
     pub container: Option<String>,
-    /// `true` if it publishes counters.
+    /// `true` if the JVM publishes counters.
     pub has_counters: bool,
 }
 
-/// The JVMs, and the processes that may be JVMs but cannot be inspected.
+/// Result of listing: the JVMs, and the processes that may be JVMs but cannot be inspected.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct JvmList {
     /// JVMs in order of their process IDs.
     pub jvms: Vec<JvmRow>,
-    /// IDs of processes named `java` that cannot be inspected, such as those of other users.
+    /// IDs of processes named `java` that cannot be inspected, such as processes of other users.
     pub hidden: Vec<u32>,
 }
 
-/// Lists the JVMs.
+/// Lists the JVMs that this process can inspect.
 pub fn list(doors: &Doors) -> JvmList {
     let mut list = JvmList::default();
     for process in Process::all() {
@@ -71,7 +71,7 @@ pub fn list(doors: &Doors) -> JvmList {
     list
 }
 
-/// Returns the row of a process, if it is a JVM. Its counters are in its file system, `door`.
+/// Returns the row of a process; `None` if it is not a JVM. `door` opens the file system with the JVM's counters.
 pub(crate) fn row(process: &Process, mapped: &MappedFiles, door: Option<&Arc<Door>>) -> Option<JvmRow> {
     let kind = process.vm(mapped)?;
     let status = process.status();
@@ -101,8 +101,7 @@ pub(crate) fn row(process: &Process, mapped: &MappedFiles, door: Option<&Arc<Doo
     })
 }
 
-/// Returns the first word of a command: the main class or JAR file, without its arguments. Names of JAR files may contain
-/// spaces.
+/// Returns the main class or JAR file from the beginning of a command with arguments. Names of JAR files may contain spaces.
 fn main_class_of(command: &str) -> String {
     let jar = command.match_indices(".jar").map(|(at, end)| at + end.len());
     let mut jars =
@@ -112,7 +111,7 @@ fn main_class_of(command: &str) -> String {
     end.and_then(|end| command.get(..end)).unwrap_or(first).to_owned()
 }
 
-/// Facts from the arguments of `java`.
+/// Facts from the command-line arguments of `java`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct LaunchArguments {
     main_class: Option<String>,
@@ -140,11 +139,11 @@ const WITH_VALUE: [&str; 16] = [
     "-d",
 ];
 
-/// Collectors by the words in their options and in the names of their counters.
+/// Names of garbage collectors by the words for them in JVM options and in the names of counters.
 const COLLECTORS: [(&str, &str); 13] = [
     ("G1", "G1"),
     ("Serial", "Serial"),
-    // JDK 8 and 11: of the young generation, and of the old one.
+    // JDK 8 and 11: names for the young generation, then for the old one.
     ("Copy", "Serial"),
     ("MSC", "Serial"),
     ("ConcMarkSweep", "CMS"),
@@ -185,7 +184,7 @@ impl LaunchArguments {
     }
 }
 
-/// Parses a size as the JVM does: 512m, 4G.
+/// Parses a size in the form of JVM options: 512m, 4G.
 pub(crate) fn size_of(text: &str) -> Option<u64> {
     let unit = match text.bytes().last()? {
         b'k' | b'K' => 10,
@@ -203,7 +202,7 @@ fn collector(told: &PerfData) -> Option<&'static str> {
     COLLECTORS.iter().find(|(word, _)| name.starts_with(word)).map(|(_, collector)| *collector)
 }
 
-/// Returns the values of a counter in all generations.
+/// Returns the values of a counter for all generations.
 fn generations(told: &PerfData, counter: &str) -> Vec<u64> {
     (0..3).filter_map(|at| told.number(&format!("sun.gc.generation.{at}.{counter}"))).collect()
 }
@@ -211,15 +210,16 @@ fn generations(told: &PerfData, counter: &str) -> Vec<u64> {
 fn heap_max(told: &PerfData) -> Option<u64> {
     let sizes = generations(told, "maxCapacity");
     match collector(told)? {
-        // Each generation has a part of the heap.
+        // The generations share the heap.
         "Serial" | "Parallel" | "CMS" => Some(sizes.into_iter().fold(0, u64::saturating_add)),
-        // Each may take all of it.
+        // Each generation may take the entire heap.
         _ => sizes.into_iter().max(),
     }
     .filter(|bytes| *bytes > 0)
 }
 
-/// Returns the bytes used; `None` if the JVM has not published any yet, as some collectors do only when they collect.
+/// Returns the used bytes of the heap; `None` if the JVM has not published any yet. Some collectors publish them only when they
+/// collect.
 fn heap_used(told: &PerfData) -> Option<u64> {
     let spaces = (0..3).flat_map(|generation| {
         (0..5).map(move |space| format!("sun.gc.generation.{generation}.space.{space}.used"))
@@ -228,10 +228,10 @@ fn heap_used(told: &PerfData) -> Option<u64> {
     (used > 0).then_some(used)
 }
 
-/// Returns the version in the JDK's file `release`, two or three directories above the library.
+/// Returns the version in the JDK's file `release`, which is two or three directories above the JVM's library.
 fn version_of_files(process: &Process, mapped: &MappedFiles, door: &Arc<Door>) -> Option<String> {
     let library = mapped.libjvm.as_deref()?;
-    // The path of the library is as this process sees it, unless it sees other mounts.
+    // The path of the library is relative to this process's view, unless the JVM has other mounts.
     let outside = fs::read_link(process.proc_path("root")).ok();
     let library = outside.and_then(|outside| library.strip_prefix(outside).ok()).unwrap_or(library);
     let root = door.root().ok()?;

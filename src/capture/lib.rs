@@ -1,17 +1,17 @@
-//! Running JVMs: finding and reaching them, and taking heap dumps of them.
+//! Running JVMs: finds and reaches them, and takes heap dumps of them.
 //!
 //! | question | where |
 //! |---|---|
 //! | Which JVMs are running? | [`jvms`] |
-//! | What does the system say about a process? | [`processes`] |
+//! | Which facts does the system provide about a process? | [`processes`] |
 //! | What does a JVM publish about itself? | [`perfdata`] |
 //! | How is a command sent to a JVM? | [`attach`] |
 //! | How is a heap dump taken? | [`plan`] describes it in advance, [`heap_dump`] takes it, `fifo` without a disk |
-//! | Who touches files that belong to others? | a child that has become their user: [`place`] |
-//! | And on another machine? | [`machine`] is this one or another; [`remote`] sends a helper to it |
+//! | Who accesses files that belong to others? | a child process that has become their user: [`place`] |
+//! | How do JVMs on another machine work? | [`machine`] is this machine or another one; [`remote`] sends a helper to it |
 //!
-//! The crate depends on no other crate of the workspace, and on few others: it is the base of a small program that runs next to
-//! a JVM in a container. Everything that it reads belongs to other processes, which may be hostile.
+//! The crate depends on no other crate of the workspace, and on few others, because it is the base of a small program that runs
+//! next to a JVM in a container. All its input comes from other processes, which may be hostile.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 #![cfg(target_os = "linux")]

@@ -15,9 +15,9 @@ use crate::place::{Door, Doors, ForeignDir, OutputPlace, PlaceDir};
 use crate::plan::{Plan, Request};
 use crate::processes::{MappedFiles, Process};
 
-/// A machine on which JVMs run.
+/// Machine on which JVMs run.
 pub trait Machine {
-    /// Lists the JVMs.
+    /// Lists the JVMs of the machine.
     ///
     /// # Errors
     ///
@@ -28,15 +28,15 @@ pub trait Machine {
     ///
     /// # Errors
     ///
-    /// If the process does not exist, cannot be inspected, or is neither.
+    /// If the process does not exist, cannot be inspected, or is neither a JVM nor a native image.
     fn find(&mut self, pid: u32) -> Result<JvmRow, Error>;
 
-    /// Opens an output directory that others may change, as the user to whom the file will belong: that of the JVM, if it runs
-    /// on this machine, or `caller`, on whose behalf root works, if the directory belongs to it.
+    /// Opens an output directory that others may change, as the user to whom the file will belong. This is the JVM's user, if
+    /// the JVM runs on this machine, or `caller`, the user on whose behalf root works, if the directory belongs to `caller`.
     ///
     /// # Errors
     ///
-    /// If the directory, or one above it, belongs to neither of them nor to root, or may not be written.
+    /// If the directory, or one above it, belongs to another user than these and root, or is not writable.
     fn output_place(
         &mut self,
         pid: u32,
@@ -44,32 +44,33 @@ pub trait Machine {
         caller: Option<Identity>,
     ) -> Result<OutputPlace, Error>;
 
-    /// Plans the dump of a JVM.
+    /// Plans a heap dump of a JVM.
     ///
     /// # Errors
     ///
-    /// If it is not a JVM of this machine, or cannot write the dump there.
+    /// If it is not a JVM of this machine, or cannot write the dump to the destination.
     fn plan(&mut self, pid: u32, request: Request<'_>) -> Result<Plan, Error>;
 
-    /// Takes the dump that was planned last.
+    /// Takes the dump for the last plan.
     ///
     /// # Errors
     ///
     /// If the JVM does not write the dump, or it is received incomplete.
     fn take(&mut self, target: Target<'_>, watch: &dyn Watch) -> Result<DumpOutcome, Error>;
 
-    /// Checks that a native image can be asked for a dump.
+    /// Checks that a native image can write heap dumps.
     ///
     /// # Errors
     ///
     /// If it was built without heap dumps.
     fn check_native(&mut self, pid: u32) -> Result<(), Error>;
 
-    /// Takes the dump of a native image, and removes the file that it wrote. `limit` is the maximum time without any output.
+    /// Takes the dump of a native image, and removes the file that the native image wrote. `limit` is the maximum time without
+    /// any output.
     ///
     /// # Errors
     ///
-    /// If it writes none, or it cannot be copied or removed.
+    /// If the native image does not write a dump, or the dump cannot be copied or removed.
     fn take_native(
         &mut self,
         pid: u32,
@@ -79,7 +80,7 @@ pub trait Machine {
     ) -> Result<DumpOutcome, Error>;
 }
 
-/// A process that was found, and its file system.
+/// Process that was found, with its file system.
 #[derive(Debug)]
 struct FoundProcess {
     process: Process,
@@ -88,22 +89,22 @@ struct FoundProcess {
     row: JvmRow,
 }
 
-/// The machine of this process.
+/// Machine on which this process runs.
 #[derive(Debug)]
 pub struct LocalMachine<'d> {
     doors: &'d Doors,
-    /// Process that was found last.
+    /// Process that was looked up last.
     found: Option<FoundProcess>,
     planned: Option<(Jvm<'d>, Plan, PlaceDir)>,
 }
 
 impl<'d> LocalMachine<'d> {
-    /// Creates the machine; `doors` starts the children that open places.
+    /// Creates the local machine. `doors` opens file systems of other users.
     pub fn new(doors: &'d Doors) -> Self {
         Self { doors, found: None, planned: None }
     }
 
-    /// Returns the process that was found last, if it has this ID.
+    /// Returns the process that was looked up last if it has this ID; otherwise looks the process up.
     fn found_process(&mut self, pid: u32) -> Result<FoundProcess, Error> {
         match self.found.take().filter(|found| found.process.pid() == pid) {
             Some(found) => Ok(found),
@@ -183,7 +184,7 @@ impl Machine for LocalMachine<'_> {
         let found = self.found_process(pid)?;
         let mut dump = native_image::dump(&found.process, &found.door, limit, self.doors.on_notice())?;
         let copied = dump.copy(compression, out);
-        // The dump is full of secrets, so it is removed even if it could not be copied.
+        // The dump contains secrets, so it is removed even if it could not be copied.
         dump.remove().map_err(|source| Error::Stays { pid, path: dump.place(), source })?;
         copied?;
         Ok(DumpOutcome {

@@ -1,5 +1,5 @@
-//! Heap dumps of programs that GraalVM compiled: on SIGUSR1, programs built with heap dumps write one into their working
-//! directory.
+//! Heap dumps of programs compiled by GraalVM. On SIGUSR1, programs that were built with heap dumps write one into their
+//! working directory.
 
 use std::fs;
 use std::io::{self, Write};
@@ -18,28 +18,28 @@ use crate::place::{Door, OnNotice, PlaceDir};
 use crate::processes::Process;
 use crate::waiting::Waiting;
 
-/// Prefix of the file names of their dumps; the process ID follows.
+/// Prefix of the file names of dumps of native images. The process ID follows.
 const NATIVE_PREFIX: &str = "svm-heapdump-";
 
-/// Maximum time until the dump begins.
+/// Maximum time until the native image begins to write the dump.
 const TO_BEGIN: Duration = Duration::from_secs(60);
 
-/// A dump that a native image wrote.
-/// It is removed on drop.
+/// Dump file that a native image wrote.
+/// The file is removed on drop.
 #[derive(Debug)]
 pub(crate) struct NativeDump {
     pid: u32,
     dir: PlaceDir,
     name: String,
     is_there: bool,
-    /// Length in bytes.
+    /// Length of the dump in bytes.
     pub(crate) bytes: u64,
-    /// Time from the signal to the end of the dump: the program may have stood still for all of it.
+    /// Time from the signal to the end of the dump. The program may have been suspended all the time.
     pub(crate) time: Duration,
 }
 
 impl NativeDump {
-    /// Copies the dump.
+    /// Copies the dump to a writer.
     ///
     /// # Errors
     ///
@@ -74,7 +74,7 @@ impl NativeDump {
         Ok(())
     }
 
-    /// Returns the path of the dump for messages.
+    /// Returns the path of the dump, for messages.
     pub(crate) fn place(&self) -> PathBuf {
         self.dir.place().join(&self.name)
     }
@@ -88,12 +88,12 @@ impl Drop for NativeDump {
     }
 }
 
-/// Returns whether the program was built with heap dumps: then it handles the signal, which otherwise ends it.
+/// Returns whether the program was built with heap dumps. If not, it does not handle the signal, which would end it.
 fn has_heap_dumps(process: &Process) -> bool {
     process.status_now().is_some_and(|status| status.handles(Signal::USR1))
 }
 
-/// Checks that the program can be asked for a dump.
+/// Checks that the program can write heap dumps.
 pub(crate) fn check(process: &Process) -> Result<(), Error> {
     if has_heap_dumps(process) {
         return Ok(());
@@ -105,7 +105,7 @@ pub(crate) fn check(process: &Process) -> Result<(), Error> {
 ///
 /// # Errors
 ///
-/// If the program does not handle the signal, ends, or writes nothing. Anything that it has written is removed in this case.
+/// If the program does not handle the signal, ends, or writes nothing. A partial dump is removed.
 pub(crate) fn dump(
     process: &Process,
     door: &Arc<Door>,
@@ -116,7 +116,7 @@ pub(crate) fn dump(
     check(process)?;
     let place = process.proc_path("cwd");
     let fail = |source| Error::File { what: "cannot open".into(), path: place.clone(), source };
-    // A link of the kernel, not of the process.
+    // This link is provided by the kernel, not by the process.
     let cwd = open(&place, Directory::FLAGS, Mode::empty()).map_err(|error| fail(error.into()))?;
     let dir = door.adopt(std::os::fd::AsFd::as_fd(&cwd), place.clone()).map_err(fail)?;
     let prefix = format!("{NATIVE_PREFIX}{}-", process.status().namespace_pid);
@@ -199,14 +199,14 @@ mod tests {
         };
         let mut full = fs::File::options().write(true).open("/dev/full").unwrap();
         let failed = dump(4).copy(None, &mut full);
-        // The destination is at fault, not the dump.
+        // The destination failed, not the dump.
         assert!(matches!(failed, Err(Error::Output { .. })) && !path.exists(), "{failed:?}");
         assert!(matches!(dump(5).copy(None, &mut Vec::new()), Err(Error::Odd { .. })) && !path.exists());
         let mut good = dump(4);
         good.copy(None, &mut Vec::new()).unwrap();
         good.remove().unwrap();
         assert!(!path.exists());
-        // A file that has the name afterwards is another one.
+        // A file with this name that appears later is not removed.
         fs::write(&path, "other").unwrap();
         drop(good);
         assert!(path.exists());

@@ -1,8 +1,9 @@
-//! The counters that HotSpot publishes in a file, `/tmp/hsperfdata_USER/PID`, which others can read without disturbing it.
+//! Counters that HotSpot publishes in the file `/tmp/hsperfdata_USER/PID`, from which other processes can read them at no cost
+//! to the JVM.
 //!
-//! The format, version 2.0, as `perfMemory.hpp` and `jdk.internal.perf` describe it: a prologue, then entries, each with
-//! its length, its name and its value. The JVM changes values while they are read; each is at most 8 bytes, or a text that
-//! rarely changes. The file is another process's: no number in it is trusted.
+//! The format is version 2.0, as described by `perfMemory.hpp` and `jdk.internal.perf`: a prologue, then entries, each with its
+//! length, name and value. The JVM changes values while they are read; each value is at most 8 bytes, or a text that rarely
+//! changes. The file belongs to another process, so no number in it is trusted.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,16 +11,16 @@ use std::sync::Arc;
 use crate::place::Door;
 use crate::processes::{MappedFiles, Process};
 
-/// Maximum length of the file in bytes. JVMs use 32 KiB by default.
+/// Maximum length in bytes of a counter file. JVMs use 32 KiB by default.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// Maximum number of counters. JVMs have several hundred.
+/// Maximum number of counters in a file. JVMs have several hundred.
 const MAX_COUNTERS: u32 = 1 << 16;
 
-/// First bytes of the file.
+/// First bytes of a counter file.
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
 
-/// Counters of a JVM by name.
+/// Counters of a JVM, by name.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct PerfData {
     values: HashMap<String, PerfValue>,
@@ -32,7 +33,7 @@ enum PerfValue {
     Text(String),
 }
 
-/// Bytes of the file, and the byte order of numbers in them.
+/// Reader of numbers in the file's byte order.
 struct ByteReader<'b> {
     bytes: &'b [u8],
     is_big_endian: bool,
@@ -58,16 +59,16 @@ impl<'b> ByteReader<'b> {
     }
 }
 
-/// Returns the text before the first NUL.
+/// Returns the text before the first NUL byte.
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()
 }
 
 impl PerfData {
-    /// Reads the counters of a JVM from the file that it has mapped, so that no other file is mistaken for it.
+    /// Reads the counters of a JVM from the counter file that the JVM has mapped; a different file is rejected.
     pub(crate) fn read(door: &Arc<Door>, process: &Process, mapped: &MappedFiles) -> Option<Self> {
-        // The directory is always `/tmp` for the JVM, whatever it is here.
+        // For the JVM, the directory is always in `/tmp`, whatever its path is for this process.
         let mut names = mapped.perfdata.as_deref()?.rsplit('/');
         let (pid, dir) = (names.next()?, names.next()?);
         let (bytes, facts) = door.root().ok()?.bytes(&format!("tmp/{dir}/{pid}"), MAX_BYTES).ok()?;
@@ -77,7 +78,7 @@ impl PerfData {
         Self::parse(&bytes)
     }
 
-    /// Parses the file; `None` if it is not a counter file, or the JVM is still starting. Parsing stops at an invalid entry.
+    /// Parses a counter file; `None` if it is not one, or the JVM is still starting. Parsing stops at an invalid entry.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         // Magic, byte order, major and minor version, accessible, used, overflow, modification time, first entry, entries.
         if bytes.get(..4)? != MAGIC {
@@ -100,7 +101,7 @@ impl PerfData {
         Some(found)
     }
 
-    /// Returns a counter that is a number.
+    /// Returns the value of a counter that is a number; `None` if there is no such counter.
     pub fn number(&self, name: &str) -> Option<u64> {
         match self.values.get(name)? {
             PerfValue::Number(number) => u64::try_from(*number).ok(),
@@ -108,7 +109,7 @@ impl PerfData {
         }
     }
 
-    /// Returns a counter that is a text, unless it is empty.
+    /// Returns the value of a counter that is a text; `None` if there is no such counter, or the text is empty.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.values.get(name)? {
             PerfValue::Text(text) => Some(text.as_str()).filter(|text| !text.is_empty()),
@@ -116,8 +117,8 @@ impl PerfData {
         }
     }
 
-    /// Returns the time for which the JVM's threads have stood still so far, in nanoseconds: the time in all safepoints, and
-    /// the time to reach them.
+    /// Returns the total time for which the JVM's threads have been suspended so far, in nanoseconds: the time in all
+    /// safepoints, including the time to reach them.
     pub fn standstill_nanoseconds(&self) -> Option<u64> {
         let ticks = self.number("sun.rt.safepointTime")?;
         let ticks = ticks.checked_add(self.number("sun.rt.safepointSyncTime").unwrap_or(0))?;
@@ -126,7 +127,7 @@ impl PerfData {
     }
 }
 
-/// Reads an entry: name, value and length. Values of unused types are skipped.
+/// Reads an entry at an offset; returns its name, its value and its length. The value is `None` for types that are not used.
 fn entry(bytes: &ByteReader<'_>, at: usize) -> Option<(String, Option<PerfValue>, usize)> {
     // Length, offset of the name, length of the vector, type, flags, unit, variability, offset of the value.
     let length = bytes.length(at)?;
@@ -219,7 +220,7 @@ mod tests {
                 let _ = PerfData::parse(&bytes);
             }
         }
-        // Entries of length 0 would never end.
+        // Entries of length 0 would lead to an endless loop.
         let mut endless = good;
         endless[28..32].copy_from_slice(&[0xff; 4]);
         endless[32..36].copy_from_slice(&[0; 4]);

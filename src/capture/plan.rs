@@ -1,4 +1,4 @@
-//! Plan of a heap dump: where the JVM writes, how much, and how long it stands still.
+//! Plan of a heap dump: where the JVM writes, how many bytes, and for how long its threads are suspended.
 
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
@@ -16,52 +16,54 @@ use crate::identity::Identity;
 use crate::jvms::JvmRow;
 use crate::place::{EntryFacts, OutputPlace, PlaceDir};
 
-/// First JDK that writes a dump in segments, which it merges afterwards.
+/// First JDK release that writes a dump in segments and merges them afterwards.
 const SEGMENTS_SINCE: u32 = 22;
 
-/// Length of a dump as a share of the heap: each object takes 25 bytes in addition, and references take 8 bytes each, which in
-/// most heaps take 4. Heaps of small objects result in up to twice their size, heaps of large arrays in about their size.
+/// Length of a dump relative to the heap. Each object takes 25 additional bytes, and each reference takes 8 bytes, but only 4
+/// in most heaps. Dumps of small objects take up to twice the size of the heap, dumps of large arrays about the size of the
+/// heap.
 const DUMP_PER_HEAP: (u64, u64) = (3, 2);
 
-/// Speed at which JVMs wrote dumps, in bytes per second, with the collection before: about the middle of the values in
+/// Speed of dumps in bytes per second, including the preceding garbage collection: about the median of the values in
 /// docs/capture.md, which were measured on a busy machine.
 const BYTES_PER_SECOND: u64 = 150_000_000;
 
-/// Speed through a FIFO into gzip and zstd, whose compressors are slower than JVMs.
+/// Speed of dumps through a FIFO into gzip in bytes per second. The compressor is slower than the JVM.
 const GZIP_BYTES_PER_SECOND: u64 = 75_000_000;
+/// Speed of dumps through a FIFO into zstd in bytes per second. The compressor is slower than the JVM.
 const ZSTD_BYTES_PER_SECOND: u64 = 100_000_000;
 
-/// Request for a dump.
+/// Request for a heap dump.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'r> {
-    /// `true` if the JVM collects garbage first and dumps only what is left.
+    /// `true` if the JVM collects garbage first and dumps only the remaining objects.
     pub is_live: bool,
     /// Directory of the output file; `None` for a stream.
     pub to: Option<OutputDir<'r>>,
     /// Compression of the dump.
     pub compression: Option<Compression>,
-    /// `true` if this process changes the bytes: the JVM may not write the file itself.
+    /// `true` if this process changes the bytes of the dump, so that the JVM may not write the file itself.
     pub is_filtered: bool,
-    /// Maximum time for each answer of the JVM; by default only commands that take no time are limited.
+    /// Maximum time for each reply of the JVM. By default, only commands that take no time are limited.
     pub limit: Option<Duration>,
 }
 
-/// The directory of an output file.
+/// Open directory of an output file.
 #[derive(Debug, Clone, Copy)]
 pub enum OutputDir<'r> {
-    /// Everything in it is done as the user of this process: nobody else may change it, or this user is not root.
+    /// Directory in which this process works with its own rights: nobody else may change it, or this process is not root.
     Own {
         /// Open directory.
         fd: BorrowedFd<'r>,
         /// Path of the directory, without links.
         path: &'r Path,
     },
-    /// Others may change it.
+    /// Directory that others may change.
     Foreign(&'r OutputPlace),
 }
 
 impl<'r> OutputDir<'r> {
-    /// Returns its path.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &'r Path {
         match self {
             Self::Own { path, .. } => path,
@@ -69,7 +71,7 @@ impl<'r> OutputDir<'r> {
         }
     }
 
-    /// Returns the open directory.
+    /// Returns the file descriptor of the directory.
     pub fn fd(&self) -> BorrowedFd<'r> {
         match self {
             Self::Own { fd, .. } => *fd,
@@ -78,76 +80,76 @@ impl<'r> OutputDir<'r> {
     }
 }
 
-/// Way in which the bytes of a dump get from the JVM to their destination.
+/// Way of a dump's bytes from the JVM to their destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Way {
-    /// The JVM writes a file next to the destination, which gets its name at the end.
+    /// The JVM writes a file next to the destination, which is renamed when it is complete.
     Beside,
-    /// The JVM writes a file next to the destination, which is then compressed.
+    /// The JVM writes a file next to the destination, which is compressed afterwards.
     BesideAndCompress,
-    /// The JVM writes a file in its own `/tmp`, from where it is copied.
+    /// The JVM writes a file in its own `/tmp`, which is copied to the destination.
     Inside,
-    /// The JVM writes to a FIFO.
+    /// The JVM writes to a FIFO, from which this process reads.
     Fifo,
 }
 
-/// A directory with less space than the dump takes if nothing in the heap is garbage.
+/// Directory without enough space for the dump if no object in the heap is garbage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tight {
-    /// Directory.
+    /// Path of the directory.
     pub place: PathBuf,
     /// Free bytes.
     pub free_bytes: u64,
-    /// Bytes needed, if nothing is garbage.
+    /// Required bytes if no object in the heap is garbage.
     pub needed_bytes: u64,
 }
 
-/// Divisor of the space that a dump of reachable objects needs if nothing is garbage: with less than this share, it is not
-/// tried. JVMs collect when the heap is full, so often most of the used heap is garbage.
+/// A dump of reachable objects is attempted if at least one part in this number of the required space is free. JVMs collect
+/// when the heap is full, so most of the used heap is often garbage.
 const LEAST: u64 = 10;
 
-/// Plan of a heap dump: its way, and estimates of space and time.
+/// Plan of a heap dump: the way of its bytes, and estimates of space and time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Plan {
-    /// JVM.
+    /// JVM of which the dump is taken.
     pub row: JvmRow,
     /// Feature release of the JVM.
     pub release: u32,
-    /// Way in which the bytes get here.
+    /// Way of the bytes from the JVM to the destination.
     pub way: Way,
-    /// `true` if the JVM collects garbage first.
+    /// `true` if the JVM collects garbage first and dumps only the remaining objects.
     pub is_live: bool,
     /// Compression of the dump.
     pub compression: Option<Compression>,
-    /// Used bytes of the heap now, including garbage.
+    /// Bytes of the heap that are used now, including garbage.
     pub heap_used_bytes: u64,
     /// Estimated length of the dump before compression.
     pub dump_bytes: u64,
-    /// Directory in which the JVM writes, as this process sees it.
+    /// Path of the directory in which the JVM writes, as this process sees it.
     pub place: PathBuf,
-    /// The same directory as the JVM sees it.
+    /// Path of the directory in which the JVM writes, as the JVM sees it.
     pub(crate) inner: String,
-    /// Bytes that the JVM needs there.
+    /// Bytes that the JVM needs in the directory.
     pub needed_bytes: u64,
-    /// Bytes that are free there; `None` if the file system does not state it.
+    /// Free bytes in the directory; `None` if the file system does not state them.
     pub free_bytes: Option<u64>,
-    /// Directory where the dump fits only if much of the heap is garbage.
+    /// Directory in which the dump fits only if much of the heap is garbage.
     pub tight: Option<Tight>,
-    /// `true` if the JVM writes segments, and then merges them.
+    /// `true` if the JVM writes segments and merges them afterwards.
     pub is_segmented: bool,
-    /// Estimated time for which the JVM's threads stand still.
+    /// Estimated time for which the JVM's threads are suspended.
     pub standstill: Duration,
-    /// Speed on which that estimate is based.
+    /// Speed in bytes per second on which `standstill` is based.
     pub bytes_per_second: u64,
 }
 
 impl Plan {
-    /// Creates the plan for the JVM in `row`. Queries the JVM for its version and the size of its heap. Also returns the open
-    /// directory in which the JVM writes.
+    /// Creates the plan for the JVM in `row`. Queries the JVM for its version and the size of its heap. Returns the plan and
+    /// the open directory in which the JVM writes.
     ///
     /// # Errors
     ///
-    /// If the JVM does not answer, or there is too little space.
+    /// If the JVM does not reply, or there is not enough space.
     pub(crate) fn new(
         jvm: &Jvm<'_>,
         mut row: JvmRow,
@@ -156,7 +158,7 @@ impl Plan {
         let process = jvm.process();
         let pid = process.pid();
         let info = jvm.jcmd("GC.heap_info", Some(TO_ANSWER));
-        // JDK 8 has no such command.
+        // JDK 8 lacks this command.
         let used = match info {
             Ok(text) => heap_info::used_bytes(&text).or(row.heap_used_bytes),
             Err(Error::Refused { .. }) => row.heap_used_bytes,
@@ -221,14 +223,14 @@ impl Plan {
         Ok((plan.with_destination(request)?, dir))
     }
 
-    /// Completes a plan by its destination, which may be on another machine than the JVM.
+    /// Adds the destination to a plan. It may be on another machine than the JVM.
     ///
     /// # Errors
     ///
-    /// If there is too little space.
+    /// If there is not enough space.
     pub(crate) fn with_destination(mut self, request: Request<'_>) -> Result<Self, Error> {
         self.compression = request.compression;
-        // A compressed dump takes a tenth to a half; the length is not known before.
+        // A compressed dump takes 10 to 50 percent; its length is not known in advance.
         let is_copy = matches!(self.way, Way::Inside | Way::Fifo) && self.compression.is_none();
         if let Some(dir) = request.to.filter(|_| is_copy) {
             let free = fstatvfs(dir.fd()).ok().and_then(|stat| free(&stat));
@@ -238,7 +240,7 @@ impl Plan {
         Ok(self)
     }
 
-    /// Checks that there is enough space where the JVM writes.
+    /// Checks that there is enough space in the directory in which the JVM writes.
     fn check_inside(&self) -> Result<Option<Tight>, Error> {
         self.space(&self.place, self.free_bytes, self.needed_bytes, self.is_segmented)
     }
@@ -259,16 +261,17 @@ impl Plan {
     }
 }
 
-/// A directory and its path as the JVM sees it.
+/// Open directory, and its path as the JVM sees it.
 type ReachedDir = (PlaceDir, String);
 
-/// Opens the directory of the destination for a JVM that sees the same files, if it can reach it under the same name.
+/// Opens the directory of the destination for the JVM. `None` if the JVM does not see the same files, or cannot reach the
+/// directory by the same path.
 fn reachable(to: OutputDir<'_>, jvm: &Jvm<'_>) -> Result<Option<ReachedDir>, Error> {
     let fail = |source| cannot_open(to.path(), source);
     let Some(inner) = to.path().to_str().map(str::to_owned) else { return Ok(None) };
     let owner = jvm.process().status().identity;
     let dir = match to {
-        // A JVM that writes in a directory of others could be redirected by them.
+        // In a directory that others may change, they could redirect the JVM.
         OutputDir::Foreign(place) if place.user() == owner.user && is_safe(place, owner) => {
             place.dir().clone()
         }
@@ -288,7 +291,7 @@ fn reachable(to: OutputDir<'_>, jvm: &Jvm<'_>) -> Result<Option<ReachedDir>, Err
                 }
             }
             .map_err(fail)?;
-            // Root may write where its children, without capabilities, cannot.
+            // Root may be permitted to write where its children, which have no capabilities, are not.
             if dir.check_writable().is_err() {
                 return Ok(None);
             }
@@ -298,7 +301,7 @@ fn reachable(to: OutputDir<'_>, jvm: &Jvm<'_>) -> Result<Option<ReachedDir>, Err
     Ok(Some((dir, inner)))
 }
 
-/// Returns whether only the JVM's user, or nobody but the owner of each entry, may change entries of a directory.
+/// Returns whether entries of a directory can be changed only by their own owners, the JVM's user, and root.
 fn is_safe(place: &OutputPlace, owner: Identity) -> bool {
     const STICKY: u32 = 0o1000;
     let facts = place.dir().facts();
@@ -307,7 +310,7 @@ fn is_safe(place: &OutputPlace, owner: Identity) -> bool {
     [owner.user, 0].contains(&facts.user) && (!is_shared || is_sticky)
 }
 
-/// Returns whether the JVM writes a dump to an existing file.
+/// Returns whether the JVM can write a dump to an existing file.
 fn can_overwrite(jvm: &Jvm<'_>) -> Result<bool, Error> {
     match jvm.jcmd("help GC.heap_dump", Some(TO_ANSWER)) {
         Ok(help) => Ok(help.contains("-overwrite")),
@@ -316,12 +319,12 @@ fn can_overwrite(jvm: &Jvm<'_>) -> Result<bool, Error> {
     }
 }
 
-/// Returns the version in the answer to `VM.version`: 8.0_392, 17.0.15.
+/// Returns the version from the reply to `VM.version`, such as 8.0_392 or 17.0.15.
 fn version_of(text: &str) -> Option<&str> {
     text.lines().find_map(|line| line.trim().strip_prefix("JDK ")).filter(|version| !version.is_empty())
 }
 
-/// Returns the feature release of a version: 8, 17.
+/// Returns the feature release of a version, such as 8 or 17.
 fn release(version: &str) -> Option<u32> {
     let mut numbers = version.split(|letter: char| !letter.is_ascii_digit());
     match numbers.next()?.parse().ok()? {
@@ -330,7 +333,7 @@ fn release(version: &str) -> Option<u32> {
     }
 }
 
-/// Returns the free bytes of a file system; `None` if it has no sizes, as some network mounts.
+/// Returns the free bytes of a file system; `None` if it states no sizes, as some network file systems.
 fn free(stat: &StatVfs) -> Option<u64> {
     if stat.f_blocks == 0 {
         return None;
@@ -375,7 +378,7 @@ mod tests {
         assert!(matches!(plan.check_inside(), Err(Error::Space { .. })));
         plan.free_bytes = None;
         assert!(matches!(plan.check_inside(), Ok(None)));
-        // A file system of the kernel, which has no sizes.
+        // A virtual file system, which states no sizes.
         assert_eq!(rustix::fs::statvfs("/proc").ok().and_then(|stat| free(&stat)), None);
     }
 

@@ -1,5 +1,5 @@
-//! A directory for one dump, which only the JVM's user can access: a dump is full of secrets, and the JVM creates it with
-//! permissions of its own. On drop, the dump is removed, and then the directory, if it is empty.
+//! Private directory for a dump, which only the JVM's user can access, because a dump contains secrets and the JVM decides
+//! about its permissions. On drop, the dump is removed, and then the directory, if it is empty.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -12,24 +12,25 @@ use crate::identity::Identity;
 use crate::place::{Door, EntryFacts, PlaceDir};
 use crate::random_name::random_name;
 
-/// Prefix of the names of these directories.
+/// Prefix of the names of private directories.
 const PREFIX: &str = ".hprof-cli-dump-";
 
-/// Name of the dump in its directory, and that of its FIFO.
+/// Name of the dump, or of its FIFO, in the private directory.
 pub(crate) const NAME: &str = "heap.hprof";
 
-/// The private directory of a dump.
+/// Private directory of a dump.
 pub(crate) struct PrivateDir {
     parent: PlaceDir,
     name: String,
     dir: PlaceDir,
-    /// Path as the JVM sees it.
+    /// Path of the directory as the JVM sees it.
     inner: String,
     owner: Identity,
 }
 
 impl PrivateDir {
-    /// Creates a directory in `parent`, which the JVM knows as `inner`, for the user of the JVM. `door` is that user's.
+    /// Creates a private directory in `parent`, whose path is `inner` for the JVM. `door` works as the JVM's user, to whom the
+    /// directory will belong.
     pub(crate) fn create(
         parent: PlaceDir,
         inner: &str,
@@ -42,8 +43,8 @@ impl PrivateDir {
         let created = parent.create_directory(&name).map_err(fail)?;
         let dir = match parent.door().user() == owner.user {
             true => created,
-            // In a directory that nobody else may change. From now on the new directory belongs to the JVM's user, and
-            // everything in it is done as that user.
+            // The parent cannot be changed by others. From now on the new directory belongs to the JVM's user, and all
+            // operations in it are done as that user.
             false => {
                 let ids = (Some(Uid::from_raw(owner.user)), Some(Gid::from_raw(owner.group)));
                 rustix::fs::fchown(created.fd(), ids.0, ids.1).map_err(|error| fail(error.into()))?;
@@ -55,39 +56,39 @@ impl PrivateDir {
         Ok(Self { parent, name, dir, inner, owner })
     }
 
-    /// Returns the path of a file as the JVM sees it.
+    /// Returns the path of a file in the directory, as the JVM sees it.
     pub(crate) fn inner(&self, name: &str) -> String {
         format!("{}/{name}", self.inner)
     }
 
-    /// Returns the path of a file for messages.
+    /// Returns the path of a file in the directory, for messages.
     pub(crate) fn place(&self, name: &str) -> PathBuf {
         self.dir.place().join(name)
     }
 
-    /// Returns the open parent directory.
+    /// Returns the open parent of the directory.
     pub(crate) fn parent(&self) -> &PlaceDir {
         &self.parent
     }
 
-    /// Returns the open directory.
+    /// Returns the private directory itself.
     pub(crate) fn dir(&self) -> &PlaceDir {
         &self.dir
     }
 
-    /// Ends the wait of a JVM that has opened its FIFO, or is about to, when nobody will read from it.
+    /// Removes the FIFO when nobody will read from it, so that a JVM that has opened it, or is about to, does not wait.
     pub(crate) fn release(&self) {
         let _ = self.dir.remove(NAME);
     }
 
-    /// Returns the number of bytes in it.
+    /// Returns the total length of all files in the directory.
     pub(crate) fn bytes(&self) -> u64 {
         let entries = self.dir.names("").unwrap_or_default();
-        // The files are another user's, and may have any length.
+        // The files belong to another user, and can have any length.
         entries.iter().fold(0, |sum, entry| u64::saturating_add(sum, entry.facts.bytes))
     }
 
-    /// Opens a file that the JVM wrote itself, not one that it put in its place.
+    /// Opens a file in the directory. It must be an ordinary file written by the JVM, not a link or other replacement.
     pub(crate) fn open(&self, name: &str, pid: u32) -> Result<(File, EntryFacts), Error> {
         let odd = |why: String| Error::Odd { pid, path: self.place(name), why };
         let (file, facts) = self.dir.file(name).map_err(|error| odd(error.to_string()))?;
@@ -100,7 +101,7 @@ impl PrivateDir {
 
 impl Drop for PrivateDir {
     fn drop(&mut self) {
-        // What is left is removed, or reported, when the place is closed.
+        // Entries that remain are removed, or reported, when the place is closed.
         for _ in 0..2 {
             let _ = self.dir.remove(NAME);
             if self.parent.remove(&self.name).is_ok() {
@@ -151,7 +152,7 @@ mod tests {
         fs::write(path.join(NAME), "another's").unwrap();
         drop(dir);
         assert!(path.join(NAME).is_file());
-        // An empty one is not ours, either.
+        // Even an empty replacement does not belong to us.
         let (dir, path) = create(parent.path());
         fs::rename(&path, parent.path().join("moved away")).unwrap();
         fs::create_dir(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Facts from `/proc` about a process: its identity, its JVM, and its container.
+//! Facts about a process from `/proc`: its identity, its JVM, and its container.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -16,40 +16,41 @@ use crate::error::Error;
 use crate::identity::Identity;
 use crate::vm_kind::VmKind;
 
-/// Maximum length of a file of `/proc` that is read. JVMs with many libraries and mapped files have maps of some hundred KiB.
+/// Maximum length of a file of `/proc` that is read. For JVMs with many libraries and mapped files, `maps` has some hundred
+/// KiB.
 const MAX_TEXT: u64 = 64 << 20;
 
-/// A process. It remains the same one: a new process with its ID is not mistaken for it.
+/// Process, identified so that a later process with the same ID is not mistaken for it.
 #[derive(Debug)]
 pub struct Process {
     pid: u32,
     status: Status,
-    /// Time at which it started, in clock ticks after the system did.
+    /// Start of the process, in clock ticks since the start of the system.
     started: u64,
     /// Handle of the process, unless the kernel is older than 5.3.
     handle: Option<OwnedFd>,
 }
 
-/// Contents of `/proc/PID/status`.
+/// Contents of `/proc/PID/status` of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
     /// Name of the program, at most 15 bytes.
     pub name: String,
-    /// One letter: `T` for a stopped process, `Z` for one that ended.
+    /// State letter: `T` for a stopped process, `Z` for a process that has ended.
     pub state: char,
-    /// Process ID; differs from the ID given if that is a thread's.
+    /// Process ID; differs from the requested ID if that is the ID of a thread.
     pub process: u32,
-    /// Process ID in its own PID namespace, which occurs in file names.
+    /// Process ID in the process's own PID namespace, which occurs in file names.
     pub namespace_pid: u32,
     /// Effective user and group.
     pub identity: Identity,
     /// Supplementary groups.
     pub groups: Vec<u32>,
-    /// `true` if real, effective and saved user are the same.
+    /// `true` if real, effective and saved user ID are equal.
     pub has_one_user: bool,
-    /// Bits of the handled signals.
+    /// Bit mask of the signals that the process handles.
     caught: u64,
-    /// `true` if it has memory. A process that ends loses its memory, then its files, and then ends.
+    /// `true` if the process has memory. A process that ends first loses its memory, then its files.
     has_memory: bool,
 }
 
@@ -60,12 +61,12 @@ pub struct MappedFiles {
     pub libjvm: Option<PathBuf>,
     /// `true` if the JVM is OpenJ9.
     is_openj9: bool,
-    /// Path of the file in which the JVM publishes its counters, as the process sees it.
+    /// Path of the JVM's counter file, as the process sees it.
     pub perfdata: Option<String>,
 }
 
 impl Status {
-    /// Parses the file.
+    /// Parses the contents of the file.
     fn parse(text: &str) -> Option<Self> {
         let field = |name: &str| {
             text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
@@ -92,12 +93,12 @@ impl Status {
         })
     }
 
-    /// Returns whether it is stopped, by a signal or a debugger.
+    /// Returns whether the process is stopped, by a signal or a debugger.
     pub fn is_stopped(&self) -> bool {
         matches!(self.state, 'T' | 't')
     }
 
-    /// Returns whether the process handles a signal; others end it.
+    /// Returns whether the process handles a signal. Other signals end it.
     pub fn handles(&self, signal: Signal) -> bool {
         let bit = u32::try_from(signal.as_raw()).unwrap_or(0).saturating_sub(1);
         self.caught.checked_shr(bit).unwrap_or(0) & 1 == 1
@@ -109,9 +110,9 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// If it does not exist, or is a thread of another one.
+    /// If the process does not exist, or the ID is the ID of a thread.
     pub fn find(pid: u32) -> Result<Self, Error> {
-        // Opened first: everything read later is about this process, or it has ended.
+        // Opened first: everything that is read later is about this process, unless it has ended.
         let handle = raw(pid).and_then(|raw| pidfd_open(raw, PidfdFlags::empty()).ok());
         let status = lossy(&format!("/proc/{pid}/status")).and_then(|text| Status::parse(&text));
         let status = status.ok_or(Error::NoProcess { pid })?;
@@ -136,23 +137,23 @@ impl Process {
         self.pid
     }
 
-    /// Returns its status as of when it was found.
+    /// Returns the status of the process when it was found.
     pub fn status(&self) -> &Status {
         &self.status
     }
 
-    /// Reads its status again; `None` if it has ended, or is ending.
+    /// Reads the status of the process again; `None` if it has ended, or is ending.
     pub fn status_now(&self) -> Option<Status> {
         let status = Status::parse(&self.text("status")?)?;
         let lives = status.has_memory && status.state != 'Z' && start_time(self.pid) == Some(self.started);
         lives.then_some(status)
     }
 
-    /// Sends it a signal.
+    /// Sends a signal to the process.
     ///
     /// # Errors
     ///
-    /// If it has ended, or belongs to another user.
+    /// If the process has ended, or belongs to another user.
     pub(crate) fn signal(&self, signal: Signal) -> Result<(), Error> {
         let sent = match &self.handle {
             Some(handle) => pidfd_send_signal(handle, signal),
@@ -167,12 +168,12 @@ impl Process {
         })
     }
 
-    /// Returns the path of one of its files below `/proc`.
+    /// Returns the path of a file of the process below `/proc`.
     pub(crate) fn proc_path(&self, name: &str) -> PathBuf {
         PathBuf::from(format!("/proc/{}/{name}", self.pid))
     }
 
-    /// Returns whether it sees the same files under the same names as this process.
+    /// Returns whether the process sees the same files by the same paths as the current process.
     pub fn sees_our_files(&self) -> bool {
         let same = |of: fn(&Path) -> Option<(u64, u64)>, name: &str| {
             of(&self.proc_path(name)).is_some_and(|id| Some(id) == of(&Path::new("/proc/self").join(name)))
@@ -181,7 +182,7 @@ impl Process {
         same(id, "ns/mnt") && same(id, "root")
     }
 
-    /// Reads a text below `/proc/PID`.
+    /// Reads a text file below `/proc/PID`.
     fn text(&self, name: &str) -> Option<String> {
         self.bytes(name).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
@@ -192,11 +193,11 @@ impl Process {
         Ok(bytes)
     }
 
-    /// Returns the files that it has mapped.
+    /// Returns the files that the process has mapped.
     ///
     /// # Errors
     ///
-    /// If it belongs to another user, cannot be inspected, or has ended.
+    /// If the process belongs to another user, cannot be inspected, or has ended.
     pub fn mapped_files(&self) -> Result<MappedFiles, Error> {
         match self.bytes("maps") {
             Ok(maps) => Ok(MappedFiles::parse(&maps)),
@@ -207,12 +208,12 @@ impl Process {
         }
     }
 
-    /// Returns the kind of its virtual machine, if it has one.
+    /// Returns the kind of the process's virtual machine, if it has one.
     pub fn vm(&self, mapped: &MappedFiles) -> Option<VmKind> {
         match mapped {
             MappedFiles { is_openj9: true, .. } => Some(VmKind::OpenJ9),
             MappedFiles { libjvm: Some(_), .. } => Some(VmKind::HotSpot),
-            // Programs compiled by GraalVM have the image of their first heap in a section of its own.
+            // Programs compiled by GraalVM have a section with the image of their initial heap.
             _ => {
                 let program = File::open(self.proc_path("exe")).ok()?;
                 elf::has_section(&program, ".svm_heap")?.then_some(VmKind::NativeImage)
@@ -220,7 +221,7 @@ impl Process {
         }
     }
 
-    /// Returns its arguments; the first is the program.
+    /// Returns the arguments of the process; the first one is the program.
     pub fn arguments(&self) -> Vec<String> {
         let bytes = self.bytes("cmdline").unwrap_or_default();
         let bytes = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
@@ -230,12 +231,12 @@ impl Process {
         bytes.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
     }
 
-    /// Returns the ID of the container that it is in, from its control groups.
+    /// Returns the ID of the container in which the process runs, from its control groups.
     pub fn container(&self) -> Option<String> {
         container(&self.text("cgroup")?)
     }
 
-    /// Returns the time since it started.
+    /// Returns the time since the process started.
     pub fn uptime(&self) -> Option<Duration> {
         let up = fs::read_to_string("/proc/uptime").ok()?;
         let up: f64 = up.split_whitespace().next()?.parse().ok()?;
@@ -250,17 +251,17 @@ fn raw(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
 }
 
-/// Returns the error about a process that cannot be inspected: its user may, and root with all capabilities.
+/// Returns the error for a process that cannot be inspected. Normally, its user and root with all capabilities can.
 fn access_error(pid: u32, user: u32, own: u32) -> Error {
     if user == own || own == 0 { Error::Hidden { pid } } else { Error::OtherUser { pid, user, own } }
 }
 
-/// Reads a text with the name of a program in it, which may contain any bytes.
+/// Reads a text file with the name of a program, which may contain any bytes.
 fn lossy(path: &str) -> Option<String> {
     fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns the time at which a process started.
+/// Returns the start of a process, in clock ticks since the start of the system.
 fn start_time(pid: u32) -> Option<u64> {
     let stat = lossy(&format!("/proc/{pid}/stat"))?;
     // The name may contain spaces and parentheses.
@@ -292,7 +293,7 @@ impl MappedFiles {
     }
 }
 
-/// Returns whether a path is that of a JVM's counters: `/tmp/hsperfdata_USER/PID`.
+/// Returns whether a path is a JVM's counter file: `/tmp/hsperfdata_USER/PID`.
 fn is_perfdata(path: &str) -> bool {
     let mut names = path.rsplit('/');
     let pid = names.next().unwrap_or_default();
@@ -301,11 +302,11 @@ fn is_perfdata(path: &str) -> bool {
         && names.next().is_some_and(|dir| dir.starts_with("hsperfdata_"))
 }
 
-/// Length of the ID of a container, in hexadecimal digits.
+/// Length of a container ID in hexadecimal digits.
 const CONTAINER_ID: usize = 64;
 
-/// Returns the ID of the innermost container in `/proc/PID/cgroup`. Version 1 has a line for each controller, version 2 one
-/// line:
+/// Returns the ID of the innermost container in `/proc/PID/cgroup`. Version 1 of cgroups has a line for each controller,
+/// version 2 a single line:
 ///
 /// ```text
 /// 4:memory:/docker/ID
@@ -391,7 +392,7 @@ mod tests {
         {
             assert_eq!(container(line), None, "{line}");
         }
-        // A container in a container: the inner one is the process's.
+        // In nested containers, the process belongs to the inner one.
         let inner = "f".repeat(64);
         assert_eq!(container(&format!("0::/docker/{id}/docker/{inner}")), Some(inner));
     }
@@ -409,7 +410,7 @@ mod tests {
         let program = dir.path().join(std::ffi::OsString::from_vec(b"\xff) 1 (x".to_vec()));
         fs::copy("/bin/sleep", &program).unwrap();
         let mut child = std::process::Command::new(&program).arg("60").spawn().unwrap();
-        // The process gets its name a moment after it has started.
+        // The process gets its name shortly after it has started.
         let is_named = |found: &Process| found.status().name.ends_with(") 1 (x");
         let mut found = Process::find(child.id());
         for _ in 0..100 {

@@ -1,9 +1,9 @@
-//! Random names, unknown to others until they are used.
+//! Random file names that others cannot predict.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
-/// Returns a name that cannot be guessed.
+/// Returns a name that others cannot guess, beginning with `prefix`.
 pub(crate) fn random_name(prefix: &str) -> String {
     let mut random = RandomState::new().build_hasher();
     random.write_u32(std::process::id());

@@ -1,16 +1,16 @@
-//! Errors of reaching another machine, separate from [`remote`](crate::remote) because all errors contain them.
+//! Errors while accessing another machine. They are separate from [`remote`](crate::remote) because all errors contain them.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Version of the messages and frames. A program and a helper work together only if they have the same.
+/// Version of messages and frames. A client and a helper work together only if their versions are equal.
 pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-2");
 
-/// Error of reaching another machine.
+/// Error while accessing another machine.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemoteError {
-    /// The command cannot be started.
+    /// The command that connects to the machine cannot be started.
     #[error("cannot run `{command}`")]
     Start {
         /// The command.
@@ -18,7 +18,7 @@ pub enum RemoteError {
         /// Cause.
         source: io::Error,
     },
-    /// The command ended before a helper answered.
+    /// The command ended before a helper replied.
     #[error("`{command}` ended before the helper was there ({status})")]
     Ended {
         /// The command.
@@ -34,7 +34,7 @@ pub enum RemoteError {
         /// Exit status.
         status: String,
     },
-    /// The connection failed.
+    /// Reading from or writing to the command failed.
     #[error("the connection through `{command}` failed")]
     Lost {
         /// The command.
@@ -42,12 +42,12 @@ pub enum RemoteError {
         /// Cause.
         source: io::Error,
     },
-    /// The connection was silent for too long.
+    /// The helper sent nothing for too long.
     #[error("`{command}` was silent for {seconds} s")]
     Silent {
         /// The command.
         command: String,
-        /// Time limit.
+        /// Time limit in seconds.
         seconds: u64,
     },
     /// The command did not start a helper in time.
@@ -55,47 +55,47 @@ pub enum RemoteError {
     Slow {
         /// The command.
         command: String,
-        /// Time limit.
+        /// Time limit in seconds.
         seconds: u64,
     },
-    /// The data is not from a helper, or was modified.
+    /// The received data was not sent by a helper, or was modified.
     #[error("the data from `{command}` is damaged: {why}")]
     Damaged {
         /// The command.
         command: String,
-        /// Cause.
+        /// Description of the damage.
         why: String,
     },
-    /// The command is not a shell, or uses a terminal.
+    /// The command does not start a shell, or uses a terminal.
     #[error("`{command}` is not a shell, or uses a terminal")]
     NotShell {
         /// The command.
         command: String,
     },
-    /// No file of a helper exists on this machine.
+    /// The local machine has no helper program.
     #[error("no helper program found")]
     NoHelper,
-    /// A helper cannot be read, or is not a program.
+    /// A helper program cannot be read, or is not a program.
     #[error("cannot use the helper {}", path.display())]
     Helper {
-        /// The file.
+        /// Path of the helper program.
         path: PathBuf,
         /// Cause.
         source: io::Error,
     },
-    /// No helper runs on the machine.
+    /// No helper program runs on the machine.
     #[error("no helper runs there: {why}")]
     Unsuitable {
-        /// Cause.
+        /// Reasons why the helpers do not run.
         why: String,
     },
-    /// The helper finds no directory on the machine.
+    /// The machine has no directory in which a helper can be created and started.
     #[error("no usable directory for the helper: {why}")]
     NoPlace {
-        /// Cause for each directory.
+        /// Reasons why the directories cannot be used.
         why: String,
     },
-    /// The helper is of another version.
+    /// The helper on the machine has another version.
     #[error("the helper that `{command}` reaches is not of version {}", VERSION)]
     Version {
         /// The command.

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-/// Returns the name of a user, if `/etc/passwd` has it.
+/// Returns the name of a user, if `/etc/passwd` contains it.
 ///
-/// Other sources of names are those of the C library; the number is shown instead.
+/// Other sources of names require the C library. Callers show the number if there is no name.
 pub(crate) fn name(user: u32) -> Option<String> {
     in_passwd(&fs::read_to_string("/etc/passwd").ok()?, user)
 }

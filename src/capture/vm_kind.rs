@@ -10,6 +10,6 @@ pub enum VmKind {
     HotSpot,
     /// Eclipse OpenJ9.
     OpenJ9,
-    /// A program that GraalVM compiled: it contains its own virtual machine.
+    /// Program compiled by GraalVM, which contains its own virtual machine.
     NativeImage,
 }

@@ -1,4 +1,4 @@
-//! Waiting for a process that may be slow, hang, or never intend to answer.
+//! Time limits and notices while waiting for a process that may be slow, hang, or never reply.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -7,18 +7,19 @@ use crate::error::Error;
 use crate::place::{Notice, OnNotice};
 use crate::processes::Process;
 
-/// Time after which a notice reports the wait, and interval between later notices.
+/// Time after which the first notice reports a wait.
 pub(crate) const FIRST_NOTICE: Duration = Duration::from_secs(30);
+/// Interval between the later notices about a wait.
 pub(crate) const NEXT_NOTICES: Duration = Duration::from_secs(300);
 
-/// Start of a silence, and time of the next notice.
+/// Period without a reply: its start, and the time of the next notice.
 #[derive(Debug, Clone, Copy)]
 struct Silence {
     since: Instant,
     next_notice: Duration,
 }
 
-/// A wait for one answer.
+/// Wait for the reply to a command.
 pub(crate) struct Waiting<'w> {
     process: &'w Process,
     command: &'w str,
@@ -34,7 +35,7 @@ impl Silence {
 }
 
 impl<'w> Waiting<'w> {
-    /// Starts to wait for the answer to a command. `limit` is the maximum time without an answer or progress.
+    /// Starts the wait for the reply to a command. `limit` is the maximum time without a reply or progress.
     pub(crate) fn new(
         process: &'w Process,
         command: &'w str,
@@ -44,12 +45,12 @@ impl<'w> Waiting<'w> {
         Self { process, command, limit, on_notice, silence: Mutex::new(Silence::new()) }
     }
 
-    /// Notes that the process is carrying out the request.
+    /// Records that the process is carrying out the command, which restarts the limit.
     pub(crate) fn progress(&self) {
         *self.silence.lock().unwrap_or_else(PoisonError::into_inner) = Silence::new();
     }
 
-    /// Checks the limit, and gives a notice if one is due. Called while nothing happens.
+    /// Checks the limit, and reports a notice if one is due. To be called repeatedly while nothing happens.
     ///
     /// # Errors
     ///

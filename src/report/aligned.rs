@@ -1,5 +1,5 @@
-//! Aligned cells: each as wide as the widest of its column. comfy-table, which could do this, takes five times as long
-//! (decision 20).
+//! Aligned cells: each cell is padded to the width of the widest cell of its column. The crate comfy-table, which could do
+//! this, takes five times as long (decision 20).
 
 use std::ops::Range;
 
@@ -17,12 +17,12 @@ impl AlignedColumns {
         Self(columns.map(|align| (0, align)).collect())
     }
 
-    /// Widens columns to at least these widths.
+    /// Widens columns to at least the given widths.
     pub(super) fn widen(&mut self, widths: impl Iterator<Item = usize>) {
         self.0.iter_mut().zip(widths).for_each(|((width, _), other)| *width = (*width).max(other));
     }
 
-    /// Widens columns to fit these cells.
+    /// Widens columns to fit the given cells.
     pub(super) fn measure(&mut self, cells: &[String]) {
         self.widen(cells.iter().map(|cell| cell.split('\n').map(width).max().unwrap_or(0)));
     }
@@ -32,8 +32,8 @@ impl AlignedColumns {
         self.0.iter().map(|(width, _)| *width)
     }
 
-    /// Writes the lines of a row, without trailing spaces: as many as its tallest cell has. Each is passed with the
-    /// byte ranges of its cells, by column.
+    /// Writes the lines of a row, without trailing spaces. A row has as many lines as its tallest cell. `write` receives each
+    /// line with the byte ranges of its cells, by column.
     pub(super) fn lines<E>(
         &self,
         cells: &[String],

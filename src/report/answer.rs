@@ -1,6 +1,6 @@
-//! Result of a command in any format: rows by declared columns, and the texts around them.
+//! Result of a command in any format: rows with declared columns, and the texts around them.
 //!
-//! Rows are generated as they are written: millions of them take no memory. A table collects the first few thousand rows to
+//! Rows are generated as they are written, so millions of rows take no memory. A table collects the first few thousand rows to
 //! determine the widths of columns.
 
 use std::borrow::Cow;
@@ -27,16 +27,16 @@ use super::{Format, csv};
 /// Display of a table without rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum NoRows {
-    /// Titles and totals.
+    /// Shows titles and totals.
     #[default]
     Titles,
-    /// Nothing: a note says why there are no rows.
+    /// Shows nothing, because a note says why there are no rows.
     Nothing,
-    /// This line instead of titles.
+    /// Shows this line instead of titles.
     Line(Cow<'static, str>),
 }
 
-/// Result with rows `R`.
+/// Result of a command with rows of type `R`.
 pub struct Answer<'a, R> {
     columns: Columns<'a, R>,
     rows: Box<dyn Iterator<Item = R> + 'a>,
@@ -53,9 +53,9 @@ struct Around {
     totals: Vec<Vec<(&'static str, String)>>,
     /// Maximum number of rows shown.
     most: usize,
-    /// Number of matching rows, if counted, and their noun.
+    /// Number of matching rows, if counted, and the noun for the rows.
     matching: Option<(Option<u64>, &'static str)>,
-    /// Options that show all rows.
+    /// Options of the command that show all rows.
     all: Option<&'static str>,
     no_rows: NoRows,
 }
@@ -67,12 +67,12 @@ impl<R> std::fmt::Debug for Answer<'_, R> {
 }
 
 impl<'a, R> Answer<'a, R> {
-    /// Creates a result of these rows.
+    /// Creates a result with the given rows.
     pub fn new(columns: Columns<'a, R>, rows: impl IntoIterator<Item = R, IntoIter: 'a>) -> Self {
         Self { columns, rows: Box::new(rows.into_iter()), below: None, around: Around::default() }
     }
 
-    /// Sets the keys next to `rows` in JSON, declared as columns of one row.
+    /// Sets the keys next to `rows` in JSON, declared as columns of a single row `of`.
     pub fn with_summary<M>(mut self, columns: &Columns<'_, M>, of: &M) -> Self {
         self.around.summary = columns.record(of);
         self
@@ -90,41 +90,41 @@ impl<'a, R> Answer<'a, R> {
         self
     }
 
-    /// Adds a row of totals below the table: cells by the title of their column.
+    /// Adds a row of totals below the table. Each cell is given with the title of its column.
     pub fn total(mut self, cells: impl IntoIterator<Item = (&'static str, String)>) -> Self {
         self.around.totals.push(cells.into_iter().collect());
         self
     }
 
-    /// Replaces rows and columns in tables: for facts about one thing.
+    /// Replaces rows and columns in table format, for facts about one thing.
     pub fn instead_of_table(mut self, table: TableBuilder) -> Self {
         self.columns.hide_from_tables();
         self.around.no_rows = NoRows::Nothing;
         self.with_section_above(Section::Table(table))
     }
 
-    /// Sets the lines below each row of a table.
+    /// Sets the function that returns the lines below each row of a table.
     pub fn with_lines_below(mut self, lines: impl Fn(&R) -> Vec<RowLine> + 'a) -> Self {
         self.below = Some(Box::new(lines));
         self
     }
 
-    /// Sets the number of rows without `--top`, and their noun: "rows", "objects". A table shows how many more there
-    /// are.
+    /// Sets the number of all matching rows and the noun for them, such as "rows" or "objects". A table states how many rows
+    /// are not shown.
     pub fn matching(mut self, total: u64, what: &'static str) -> Self {
         self.around.matching = Some((Some(total), what));
         self
     }
 
-    /// Limits the rows, whose total number is not counted. A table states whether there are more; for this, one more row is
-    /// generated.
+    /// Limits the number of rows if the total is not counted. A table states whether there are more rows; to find out, one more
+    /// row is generated.
     pub fn first_of(mut self, most: usize, what: &'static str) -> Self {
         self.around.most = most;
         self.around.matching = Some((None, what));
         self
     }
 
-    /// Sets the options that show all rows, if the option in [`Style`] is not enough.
+    /// Sets the options that show all rows, if the option in [`Style`] alone does not.
     pub fn all_by(mut self, options: &'static str) -> Self {
         self.around.all = Some(options);
         self
@@ -136,7 +136,7 @@ impl<'a, R> Answer<'a, R> {
         self
     }
 
-    /// Writes the result in a format. Returns the number of rows.
+    /// Writes the result in the given format. Returns the number of rows.
     ///
     /// # Errors
     /// If `out` cannot be written.
@@ -151,7 +151,7 @@ impl<'a, R> Answer<'a, R> {
         self.with_erased(|answer| answer.write(out, format, style, command, dump))
     }
 
-    /// Calls `show` with the result without the type of its rows, so that `show` is compiled only once.
+    /// Calls `show` with the type-erased result, so that `show` is compiled only once.
     pub fn with_erased<T>(self, show: impl FnOnce(ErasedAnswer<'_>) -> T) -> T {
         let Self { columns, rows, below, around } = self;
         let mut rows = ColumnRows::new(&columns, rows, below.as_deref()).first_of(around.most);
@@ -174,7 +174,7 @@ impl Default for Around {
     }
 }
 
-/// An [`Answer`] without the type of its rows.
+/// [`Answer`] with its row type erased.
 pub struct ErasedAnswer<'m> {
     schema: &'m Schema,
     rows: &'m mut dyn RowCursor,
@@ -188,7 +188,7 @@ impl std::fmt::Debug for ErasedAnswer<'_> {
 }
 
 impl ErasedAnswer<'_> {
-    /// Writes the result in a format. Returns the number of rows.
+    /// Writes the result in the given format. Returns the number of rows.
     ///
     /// # Errors
     /// If `out` cannot be written.
@@ -211,8 +211,8 @@ impl ErasedAnswer<'_> {
         }
     }
 
-    /// Writes the result as JSON and, after a zero byte, as a table of the same rows, which are generated once. Returns the
-    /// number of rows.
+    /// Writes the result as JSON and, after a zero byte, as a table. The rows are generated only once. Returns the number of
+    /// rows.
     ///
     /// # Errors
     /// If `out` cannot be written.
@@ -248,7 +248,7 @@ impl ErasedAnswer<'_> {
         Ok(shown)
     }
 
-    /// Converts the result to a grid for a page, with the number of its rows.
+    /// Converts the result to a grid for a page; also returns the number of rows.
     pub fn into_grid(self) -> (Grid, u64) {
         let Self { schema, rows: all, around } = self;
         let mut rows = Vec::new();
@@ -284,8 +284,8 @@ impl ErasedAnswer<'_> {
         (grid, shown)
     }
 
-    /// Converts a window of the result to a screen, with the number of rows in it. The first screen also has what is above the
-    /// rows, and the last screen what is below them.
+    /// Converts a window of the result to a screen; also returns the number of rows in the window. The first screen includes
+    /// everything above the rows, and the last screen everything below them.
     pub fn into_screen(self, window: &RowWindow) -> (Screen, u64) {
         let Self { schema, rows, around } = self;
         let is_shown = |section: &Section| !matches!(section, Section::Options(_));
@@ -307,7 +307,7 @@ impl ErasedAnswer<'_> {
             _ => screen.push_rows(table),
         }
         if !place.has_more {
-            // Rows that the options of the command leave out.
+            // Rows that options of the command omit.
             if !window.is_part()
                 && let Some((more, what)) = omitted_count(around.matching, shown, rows)
             {
@@ -330,7 +330,7 @@ impl ErasedAnswer<'_> {
             match &around.no_rows {
                 NoRows::Nothing if shown == 0 => {}
                 NoRows::Line(line) if shown == 0 => table::write_text(&mut lines, line, style)?,
-                // Everything is above or below the table.
+                // All content is above or below the table.
                 _ if parts.has_no_columns() => {}
                 _ => parts.write(part, lines.out, is_last)?,
             }
@@ -347,7 +347,7 @@ impl ErasedAnswer<'_> {
     }
 }
 
-/// Returns the number of rows beyond those shown, if counted; `None` if there are none.
+/// Returns the number of omitted rows (`None` if not counted) and their noun; `None` if no rows are omitted.
 fn omitted_count(
     matching: Option<(Option<u64>, &'static str)>,
     shown: u64,
@@ -358,16 +358,17 @@ fn omitted_count(
     more.map_or_else(|| rows.has_more(), |more| more > 0).then_some((more, what))
 }
 
-/// Returns the line below a table that does not show all rows.
+/// Returns the line below a table that does not show all rows, such as "12 more rows".
 fn more_rows(more: Option<u64>, what: &str) -> String {
     let Some(more) = more else { return format!("more {what}") };
-    // "classes", "rows"
+    // Singular of "classes" or "rows".
     let one = what.strip_suffix("es").filter(|one| one.ends_with("ss")).or_else(|| what.strip_suffix('s'));
     let one = one.filter(|_| more == 1).unwrap_or(what);
     format!("{} more {one}", group_digits(more))
 }
 
-/// A row, or the part of it after a dot in its keys, as a JSON object. Values are generated as they are written.
+/// Row as a JSON object, or a nested object in it for keys with a common prefix before a dot. Values are generated as they are
+/// written.
 pub(super) struct JsonRow<'m> {
     pub(super) keys: &'m [(Cow<'static, str>, KeyNode)],
     pub(super) row: &'m dyn Cells,
@@ -386,7 +387,7 @@ impl Serialize for JsonRow<'_> {
     }
 }
 
-/// Rows that also become a table.
+/// Rows that are written as JSON and collected for a table.
 struct TabledRows<'m> {
     schema: &'m Schema,
     rows: &'m mut dyn RowCursor,
@@ -433,7 +434,7 @@ impl RowCursor for TabledRows<'_> {
     }
 }
 
-/// Rows as a JSON list, generated as they are written, once.
+/// Rows as a JSON list, generated while it is written; it can be written only once.
 struct JsonRows<'m> {
     keys: &'m [(Cow<'static, str>, KeyNode)],
     rows: RefCell<&'m mut dyn RowCursor>,
@@ -458,9 +459,9 @@ impl Serialize for JsonRows<'_> {
 pub struct ResultSchema {
     /// Command.
     pub command: &'static str,
-    /// Variant, as a heading: `--group-by package`; empty if there is one.
+    /// Variant, as a heading such as `--group-by package`; empty if the command has only one.
     pub variant: &'static str,
-    /// Meaning of a row, and remarks, in Markdown.
+    /// Meaning of a row, and remarks; in Markdown.
     pub about: &'static str,
     /// Keys of a row.
     pub rows: Vec<JsonField>,
@@ -492,7 +493,7 @@ mod tests {
 
     #[test]
     fn a_list_beside_a_key_with_a_dot_is_made_while_it_is_written() {
-        /// Accepts 64 KiB.
+        /// Sink that accepts 64 KiB.
         struct LimitedSink(usize);
 
         impl Write for LimitedSink {

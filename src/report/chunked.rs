@@ -1,4 +1,4 @@
-//! Results of millions of rows, written by several threads: each formats a chunk.
+//! Results of millions of rows, written by several threads, each of which formats a chunk of rows.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use super::in_order::{in_order, is_long};
 use super::json::{self, DumpHeader};
 use super::rows::{ColumnRows, RowCursor};
 
-/// Result with rows `R` in CSV or JSON, equal to the output of [`super::answer::Answer`].
+/// Result with rows of type `R` in CSV or JSON, with the same output as [`super::answer::Answer`].
 #[derive(Debug)]
 pub struct ChunkedAnswer<'a, R> {
     columns: Columns<'a, R>,
@@ -24,12 +24,12 @@ enum ChunkedForm {
 }
 
 impl<'a, R> ChunkedAnswer<'a, R> {
-    /// Creates CSV. Declared records must have fields: titles do not depend on rows.
+    /// Creates a CSV document. Records must have declared fields, because titles cannot depend on rows.
     pub fn csv(columns: Columns<'a, R>) -> Self {
         Self { columns, form: ChunkedForm::Csv }
     }
 
-    /// Creates a JSON document, with these keys next to `rows`.
+    /// Creates a JSON document. The columns `beside` of the row `of` become keys next to `rows`.
     ///
     /// # Errors
     /// If it cannot be serialized.
@@ -44,10 +44,10 @@ impl<'a, R> ChunkedAnswer<'a, R> {
         Ok(Self { columns, form: ChunkedForm::Json(frame) })
     }
 
-    /// Writes all chunks in order; none is empty. Returns the number of rows.
+    /// Writes all chunks in order; chunks must not be empty. Returns the number of rows.
     ///
-    /// Each thread holds the text of one chunk, or the part of it that fits into a few megabytes. It is written if `check`
-    /// succeeds after its rows were generated.
+    /// Each thread holds the text of one chunk, or a few megabytes of it. A text is written only if `check` succeeds after its
+    /// rows were generated.
     ///
     /// # Errors
     /// The first error of `out` or `check`.

@@ -1,8 +1,8 @@
-//! Columns: the single declaration of a result, from which all formats are made.
+//! Columns of a result, declared once for all formats.
 //!
-//! A command declares its columns once, in the order of JSON and CSV: key, type, meaning and value of each. A table lists the
-//! keys that it shows, in its order, with title and appearance. Tables, CSV, JSON and the reference in `docs/json-schema.md`
-//! are generated from the same columns, so they cannot disagree.
+//! A command declares its columns once, in the order of JSON and CSV: key, type, meaning and value of each column. A table
+//! lists the keys that it shows, in its own order, with title and appearance. Tables, CSV, JSON and the reference in
+//! `docs/json-schema.md` are generated from the same columns, so they cannot disagree.
 
 use std::borrow::Cow;
 
@@ -16,14 +16,14 @@ use super::table_column::{GetBranch, MakeCell};
 use super::tree::Branch;
 use super::value::{Value, list};
 
-/// A declared key of JSON, also the title in CSV.
+/// Declared key of a JSON object, also used as the title in CSV.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JsonField {
-    /// Key: a name of the dictionary. A dot nests: `total.rows`.
+    /// Key from the dictionary of names. A dot means nesting: `total.rows`.
     pub key: ColumnKey,
-    /// Fields of a record, or of each record of a list; empty if the dump determines them.
+    /// Fields of a record, or of the records of a list; empty if the dump determines them.
     pub fields: Vec<JsonField>,
-    /// Condition under which it is `null`, if it can be.
+    /// Condition under which the value is `null`; `None` if it never is.
     pub null: Option<&'static str>,
 }
 
@@ -33,12 +33,12 @@ impl JsonField {
         Self::with_fields(key, Vec::new())
     }
 
-    /// Creates a record, or a list of records, with these fields.
+    /// Creates a field whose value is a record, or a list of records, with the given fields.
     pub fn with_fields(key: impl Into<ColumnKey>, fields: Vec<Self>) -> Self {
         Self { key: key.into(), fields, null: None }
     }
 
-    /// Returns the fields of a record; empty if the dump determines them.
+    /// Returns the fields if the value is a record; an empty slice if the dump determines them.
     pub(super) fn record(&self) -> Option<&[Self]> {
         (self.key.kind == ValueKind::Record).then_some(&self.fields)
     }
@@ -51,7 +51,7 @@ impl JsonField {
 
 type MakeValue<'c, R> = Box<dyn for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c>;
 
-/// A column of rows `R`.
+/// Column of a result with rows of type `R`.
 pub struct Column<'c, R> {
     declaration: Declaration,
     making: Making<'c, R>,
@@ -60,20 +60,20 @@ pub struct Column<'c, R> {
 /// Properties of a column that do not depend on its rows.
 #[derive(Debug)]
 pub(super) struct Declaration {
-    /// `None` for a column that only tables have.
+    /// Declared key; `None` for a column that only tables have.
     field: Option<JsonField>,
     pub(super) header: Header,
     /// `true` if tables show the column.
     is_shown: bool,
-    /// `true` if CSV has another value.
+    /// `true` if CSV has a different value than JSON.
     has_csv: bool,
-    /// `true` if its cells are drawn with characters.
+    /// `true` if the cells are pictures drawn with characters.
     pub(super) is_drawn: bool,
-    /// `true` if its cells begin with the lines of a tree.
+    /// `true` if the cells begin with the lines of a tree.
     pub(super) is_tree: bool,
 }
 
-/// Functions that compute the column of a row.
+/// Functions that compute a column's value and its appearance for a row.
 struct Making<'c, R> {
     value: MakeValue<'c, R>,
     csv: Option<MakeValue<'c, R>>,
@@ -105,7 +105,7 @@ fn escaped(title: Cow<'static, str>) -> Cow<'static, str> {
 }
 
 impl Declaration {
-    /// Creates a column of JSON and CSV.
+    /// Creates the declaration of a column in JSON and CSV.
     fn new(field: JsonField) -> Self {
         let align = match field.key.kind {
             ValueKind::Integer | ValueKind::Signed | ValueKind::Float => Align::Right,
@@ -118,7 +118,7 @@ impl Declaration {
         Self { field: Some(field), header, is_shown: false, has_csv: false, is_drawn: false, is_tree: false }
     }
 
-    /// Creates a column of tables only.
+    /// Creates the declaration of a column in tables only.
     fn table(title: Cow<'static, str>, align: Align) -> Self {
         let header = Header::new(title, align, Fit::Whole);
         Self { field: None, header, is_shown: true, has_csv: false, is_drawn: false, is_tree: false }
@@ -133,19 +133,19 @@ impl Declaration {
         self.field.as_ref().map(|field| field.key.text.as_ref())
     }
 
-    /// Returns the fields of the record that have a CSV cell each; `None` if there is one cell.
+    /// Returns the fields of a record column, each of which has a CSV cell; `None` if the column has one cell.
     pub(super) fn csv_record(&self) -> Option<&[JsonField]> {
         self.field.as_ref().filter(|_| !self.has_csv).and_then(JsonField::record)
     }
 
-    /// Returns whether its cells are text, not numbers.
+    /// Returns whether the cells are text, not numbers.
     pub(super) fn is_text(&self) -> bool {
         self.header.align == Align::Left
     }
 }
 
 impl<'c, R> Column<'c, R> {
-    /// Creates a column of JSON and CSV. Tables show it if it gets a [`Column::header`], in the order of columns, or if
+    /// Creates a column of JSON and CSV. Tables show it if it gets a [`Column::header`] (in the order of the columns), or if
     /// [`Columns::table`] lists it.
     pub fn new(
         key: impl Into<ColumnKey>,
@@ -154,7 +154,7 @@ impl<'c, R> Column<'c, R> {
         Self::with_fields(key, Vec::new(), value)
     }
 
-    /// Creates a record, or a list of records, with these fields; see [`Column::new`].
+    /// Creates a column whose value is a record, or a list of records, with the given fields; see [`Column::new`].
     pub fn with_fields(
         key: impl Into<ColumnKey>,
         fields: Vec<JsonField>,
@@ -164,13 +164,13 @@ impl<'c, R> Column<'c, R> {
         Self::from_boxed(key, fields, value)
     }
 
-    /// Compiled once for each type of rows, not for each of a thousand columns.
+    /// Creates a column from a boxed function: compiled once for each type of rows, not for each of a thousand columns.
     fn from_boxed(key: impl Into<ColumnKey>, fields: Vec<JsonField>, value: MakeValue<'c, R>) -> Self {
         let making = Making { value, csv: None, cell: None, branch: None, target: None };
         Self { declaration: Declaration::new(JsonField::with_fields(key, fields)), making }
     }
 
-    /// Creates a column of tables only: for values derived from others, such as a share or a bar.
+    /// Creates a column in tables only, for values derived from other columns, such as a share or a bar.
     pub fn table(
         title: impl Into<Cow<'static, str>>,
         align: Align,
@@ -187,7 +187,7 @@ impl<'c, R> Column<'c, R> {
         Self { declaration: Declaration::table(title.into(), align), making }
     }
 
-    /// Creates a record by declared columns, or `null`; see [`Column::new`].
+    /// Creates a column whose value is a record with the given columns, or `null`; see [`Column::new`].
     pub fn record<T: 'c>(key: impl Into<ColumnKey>, columns: Columns<'c, T>, of: fn(&R) -> Option<T>) -> Self
     where
         R: 'c,
@@ -196,7 +196,7 @@ impl<'c, R> Column<'c, R> {
         Self::with_fields(key, fields, move |row| of(row).map_or(Value::Null, |of| columns.record(&of)))
     }
 
-    /// Creates a list of records by declared columns; see [`Column::new`].
+    /// Creates a column whose value is a list of records with the given columns; see [`Column::new`].
     pub fn records<T: 'c>(key: impl Into<ColumnKey>, columns: Columns<'c, T>, of: fn(&R) -> &[T]) -> Self
     where
         R: 'c,
@@ -213,38 +213,38 @@ impl<'c, R> Column<'c, R> {
         self
     }
 
-    /// Shows the column in tables: numbers right-aligned, with thousands separators.
+    /// Shows the column in tables with this title. Numbers are right-aligned, with thousands separators.
     pub fn header(mut self, title: impl Into<Cow<'static, str>>) -> Self {
         self.declaration.show(title.into());
         self
     }
 
-    /// Sets the alignment in tables.
+    /// Sets the alignment of the column in tables.
     pub fn align(mut self, align: Align) -> Self {
         self.declaration.header.align = align;
         self
     }
 
-    /// Sets the treatment of cells that are too wide.
+    /// Sets how tables fit cells that are too wide.
     pub fn fit(mut self, fit: Fit) -> Self {
         self.declaration.header.fit = fit;
         self
     }
 
-    /// Sets the text that tables show instead of the value.
+    /// Sets the function for the text that tables show instead of the value.
     pub fn cell(mut self, cell: impl Fn(&R) -> String + Send + Sync + 'c) -> Self {
         self.making.cell = Some(Box::new(cell));
         self
     }
 
-    /// Marks a column whose cells begin with the lines of a tree.
+    /// Begins the column's cells in tables with the lines of a tree.
     pub fn tree(mut self, branch: impl for<'r> Fn(&'r R) -> &'r Branch + Send + Sync + 'c) -> Self {
         self.declaration.is_tree = true;
         self.making.branch = Some(Box::new(branch));
         self
     }
 
-    /// Sets the value for CSV.
+    /// Sets the function for the value in CSV, if it differs from the value in JSON.
     pub fn csv(mut self, value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c) -> Self {
         self.declaration.has_csv = true;
         self.making.csv = Some(Box::new(value));
@@ -278,27 +278,27 @@ pub(super) fn plain(value: &Value<'_>) -> String {
     }
 }
 
-/// Columns of a result with rows `R`, in the order of JSON and CSV.
+/// Columns of a result with rows of type `R`, in the order of JSON and CSV.
 pub struct Columns<'c, R> {
     schema: Schema,
     makings: Vec<Making<'c, R>>,
 }
 
-/// Columns of a result, regardless of the type of its rows: everything that renderers need besides the
-/// [`super::rows::Cells`] of a row.
+/// Columns of a result without the type of its rows: everything that renderers need in addition to the [`super::rows::Cells`]
+/// of a row.
 pub(super) struct Schema {
     columns: Vec<Declaration>,
-    /// Columns that tables show, in their order.
+    /// Indexes of the columns that tables show, in the order of the table.
     shown: Vec<usize>,
-    /// Keys of JSON and CSV.
+    /// Keys of JSON and CSV, nested at dots.
     keys: Vec<(Cow<'static, str>, KeyNode)>,
 }
 
-/// Content of a key of a row.
+/// Value of a key in the tree of nested keys.
 pub(super) enum KeyNode {
-    /// A column, by number.
+    /// Value of a column, by index.
     Value(usize),
-    /// A record of the columns whose keys continue after a dot.
+    /// Record of the columns whose keys continue after a dot.
     Record(Vec<(Cow<'static, str>, KeyNode)>),
 }
 
@@ -309,7 +309,7 @@ impl<R> std::fmt::Debug for Columns<'_, R> {
 }
 
 impl<'c, R> Columns<'c, R> {
-    /// Creates a list of columns.
+    /// Creates columns in the order of JSON and CSV.
     pub fn new(columns: impl IntoIterator<Item = Column<'c, R>>) -> Self {
         let (mut declarations, mut makings) = (Vec::new(), Vec::new());
         for Column { declaration, making } in columns {
@@ -319,7 +319,7 @@ impl<'c, R> Columns<'c, R> {
         Self { schema: Schema::new(declarations), makings }
     }
 
-    /// Shows these columns in tables, in this order, and no others.
+    /// Shows exactly the given columns in tables, in this order.
     pub fn table(mut self, shown: impl IntoIterator<Item = TableColumn<'c, R>>) -> Self {
         self.hide_from_tables();
         for TableColumn { key, title, align, fit, cell, branch, target, is_drawn } in shown {
@@ -348,18 +348,18 @@ impl<'c, R> Columns<'c, R> {
         self
     }
 
-    /// Ignores dots in keys: the user chose the keys.
+    /// Stops nesting at dots in keys, for keys chosen by the user.
     pub fn flat(mut self) -> Self {
         self.schema.flatten();
         self
     }
 
-    /// Returns the fields for the reference.
+    /// Returns the fields that the reference describes.
     pub fn fields(&self) -> Vec<JsonField> {
         self.schema.fields()
     }
 
-    /// Returns the row as one value: a record, nested where keys have dots.
+    /// Returns a row as a single value: a record, nested where keys have dots.
     pub fn record(&self, row: &R) -> Value<'static> {
         record(&self.schema.keys, &|at| self.value(at, row).into_owned())
     }
@@ -374,32 +374,32 @@ impl<'c, R> Columns<'c, R> {
         self.schema.shown.clear();
     }
 
-    /// Returns the value of a column, by number.
+    /// Returns the value of a column, by index.
     #[inline]
     pub(super) fn value<'r>(&self, at: usize, row: &'r R) -> Value<'r> {
         let Some(making) = self.makings.get(at) else { return Value::Null };
         (making.value)(row)
     }
 
-    /// Returns the CSV value of a column, by number.
+    /// Returns the CSV value of a column, by index.
     #[inline]
     pub(super) fn csv_value<'r>(&self, at: usize, row: &'r R) -> Value<'r> {
         let Some(making) = self.makings.get(at) else { return Value::Null };
         making.csv.as_ref().unwrap_or(&making.value)(row)
     }
 
-    /// Returns the text that tables show for a column instead of its value, by number.
+    /// Returns the text that tables show instead of the value of a column, by index; `None` if they show the value.
     #[inline]
     pub(super) fn cell(&self, at: usize, row: &R) -> Option<String> {
         Some(self.makings.get(at)?.cell.as_ref()?(row))
     }
 
-    /// Returns the position of a row in the tree that a column shows, by number; `None` if it shows none.
+    /// Returns the row's position in the tree shown by a column, by index; `None` if the column shows no tree.
     pub(super) fn branch<'r>(&self, at: usize, row: &'r R) -> Option<&'r Branch> {
         Some(self.makings.get(at)?.branch.as_ref()?(row))
     }
 
-    /// Returns the link target of a column's cell, by number; `None` if the column does not set it.
+    /// Returns the link target of a column's cell, by index; `None` if the column does not define targets.
     pub(super) fn target(&self, at: usize, row: &R) -> Option<Option<CellTarget>> {
         Some(self.makings.get(at)?.target.as_ref()?(row))
     }
@@ -418,7 +418,7 @@ impl Schema {
         Self { shown, columns, keys }
     }
 
-    /// Returns the number of the column with this key.
+    /// Returns the index of the column with this key.
     fn position(&self, key: &str) -> Option<usize> {
         let found = self.columns.iter().position(|column| column.key() == Some(key));
         debug_assert!(found.is_some(), "no column has the key {key}");
@@ -436,17 +436,17 @@ impl Schema {
         self.columns.iter().filter_map(|column| column.field.clone()).collect()
     }
 
-    /// Returns the keys of a row.
+    /// Returns the keys of a row, nested at dots.
     pub(super) fn keys(&self) -> &[(Cow<'static, str>, KeyNode)] {
         &self.keys
     }
 
-    /// Returns the columns of JSON and CSV, with their numbers.
+    /// Returns the columns of JSON and CSV with their indexes.
     pub(super) fn programs(&self) -> impl Iterator<Item = (usize, &Declaration)> {
         self.columns.iter().enumerate().filter(|(_, column)| column.field.is_some())
     }
 
-    /// Returns the columns of tables with their numbers, in their order.
+    /// Returns the columns of tables with their indexes, in the order of the table.
     pub(super) fn table_columns(&self) -> impl Iterator<Item = (usize, &Declaration)> {
         self.shown.iter().filter_map(|at| Some((*at, self.columns.get(*at)?)))
     }
@@ -460,7 +460,7 @@ fn record(keys: &[(Cow<'static, str>, KeyNode)], of: &dyn Fn(usize) -> Value<'st
     Value::Record(keys.iter().map(|(key, node)| (key.clone(), value(node))).collect())
 }
 
-/// Inserts a column by its key: each dot opens a record.
+/// Inserts a column into nested keys. Each dot of its key opens a record.
 fn nest(out: &mut Vec<(Cow<'static, str>, KeyNode)>, key: Cow<'static, str>, at: usize) {
     let Some((outer, inner)) = key.split_once('.') else { return out.push((key, KeyNode::Value(at))) };
     let inner = Cow::Owned(inner.to_owned());

@@ -1,8 +1,8 @@
-//! CSV (RFC 4180): a header line, then one line per row, with the JSON's keys as columns.
+//! CSV (RFC 4180): a header line, then one line per row. Columns are named like the keys in JSON.
 //!
-//! A declared record has a column for each of its fields, `holder.daemon`. A value without columns of its own is one
-//! cell of plain text, never JSON: the values of a list are joined by `; `, the fields of a record in it are
-//! `key=value`, joined by `, `. Lists and records inside these are in parentheses. Null is empty.
+//! A declared record has one column for each of its fields, such as `holder.daemon`. Any other value is one cell of plain text,
+//! never JSON: the values of a list are joined by `; `, the fields of a record in the list are `key=value`, joined by `, `.
+//! Lists and records inside these are in parentheses. Null is empty.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use super::value::Value;
 use super::{digits, escape};
 use hprof_values::ObjectId;
 
-/// Writes rows by declared columns. Returns the number of rows.
+/// Writes rows with declared columns. Returns the number of rows.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -26,7 +26,7 @@ pub fn write<R>(
     write_rows(out, columns.schema(), &mut ColumnRows::new(columns, rows.into_iter(), None))
 }
 
-/// Writes rows without their type, as [`write()`].
+/// Writes rows from a type-erased cursor. Returns the number of rows.
 pub(super) fn write_rows(out: &mut dyn Write, schema: &Schema, rows: &mut dyn RowCursor) -> io::Result<u64> {
     let mut writer = Writer::new(out);
     let mut count = 0;
@@ -40,9 +40,9 @@ pub(super) fn write_rows(out: &mut dyn Write, schema: &Schema, rows: &mut dyn Ro
     Ok(count)
 }
 
-/// Writer of single rows: several can write chunks of one result in parallel.
+/// Writer of single rows. Several writers can write chunks of one result in parallel.
 ///
-/// Writes the same as the csv crate, but faster: `dominators --all` has a row for each of 10^8 objects, and most of
+/// Has the same output as the csv crate, but is faster: `dominators --all` writes a row for each of 10^8 objects, and most of
 /// their cells are numbers, which need no quotes.
 #[derive(Debug)]
 pub(super) struct Writer<W: Write> {
@@ -57,8 +57,8 @@ impl<W: Write> Writer<W> {
         Self { out, line: Vec::new() }
     }
 
-    /// Writes the line of titles. A record has a column for each of its declared fields. If it declares none, the first
-    /// row determines its keys.
+    /// Writes the header line. A record has one column for each of its declared fields. If it declares none, the record in the
+    /// first row determines them.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -96,7 +96,7 @@ impl<W: Write> Writer<W> {
         self.end_of_row()
     }
 
-    /// Writes as many cells as there are titles, also for a record that is `null` in this row.
+    /// Writes the cells of a column: for a record one cell for each field, including records that are `null` in this row.
     fn cells(&mut self, record: Option<&[JsonField]>, value: &Value<'_>) -> io::Result<()> {
         match (record, value) {
             (Some([]), Value::Record(values)) => {
@@ -147,7 +147,7 @@ impl<W: Write> Writer<W> {
         self.line.push(b',');
     }
 
-    /// Writes a text of a dump.
+    /// Writes a text from the dump, escaped and quoted if necessary.
     fn text(&mut self, text: &str) {
         // Nearly all texts are plain. Examining all bytes without branches takes a few vector instructions.
         let is_plain =
@@ -159,7 +159,7 @@ impl<W: Write> Writer<W> {
         self.write_escaped(&escape::cell(text));
     }
 
-    /// Writes a text that was escaped, so that it has no line breaks.
+    /// Writes an escaped text, which has no line breaks, quoted if necessary.
     fn write_escaped(&mut self, text: &str) {
         if memchr::memchr2(b'"', b',', text.as_bytes()).is_some() {
             self.plain(format!("\"{}\"", text.replace('"', "\"\"")).as_bytes());
@@ -186,13 +186,13 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Appends a value as part of a cell. It is not escaped: the cell is, as a whole.
+/// Appends a value as part of a cell. The value is not escaped here, because the entire cell is.
 fn push_value(out: &mut String, value: &Value<'_>) -> io::Result<()> {
     fn list<'v>(out: &mut String, values: impl Iterator<Item = Cow<'v, Value<'v>>>) -> io::Result<()> {
         for (at, value) in values.enumerate() {
             out.push_str(if at > 0 { "; " } else { "" });
             match &*value {
-                // Parentheses delimit it.
+                // The list is delimited by parentheses.
                 inner @ (Value::List(_) | Value::LazyList(_)) => push_nested(out, inner)?,
                 inner => push_value(out, inner)?,
             }
@@ -231,7 +231,7 @@ fn push_value(out: &mut String, value: &Value<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Appends a value inside another.
+/// Appends a value that is nested in another value, in parentheses.
 fn push_nested(out: &mut String, value: &Value<'_>) -> io::Result<()> {
     out.push('(');
     push_value(out, value)?;

@@ -1,11 +1,11 @@
-//! Consequences of a dump's findings: the words of `doctor`.
+//! Texts about a dump's findings, as shown by `doctor`.
 
 use std::borrow::Cow;
 
 use hprof_index::model::problem::ProblemKind;
 use hprof_query::dump::doctor::{Finding, RetainedSizes, Subject};
 
-/// Returns the consequence of a finding.
+/// Returns a sentence about the consequence of a finding.
 pub fn means(finding: &Finding) -> Cow<'static, str> {
     match finding.read_until {
         Some(offset) => {
@@ -93,7 +93,7 @@ const fn problem_means(kind: ProblemKind) -> &'static str {
     }
 }
 
-/// Returns how far retained sizes can be trusted, in words.
+/// Returns a phrase that says how accurate retained sizes are.
 pub const fn retained_accuracy(sizes: RetainedSizes) -> &'static str {
     match sizes {
         RetainedSizes::Exact => "exact: everything that was dumped was read",

@@ -1,11 +1,11 @@
 //! Fits texts to a terminal: names are shortened from the left, sentences are wrapped.
 //!
-//! Recognized in a cell: the lines of a tree, names of classes with their packages, outer classes and members, object IDs,
-//! quoted texts, and the source positions of stack frames. The least informative parts are shortened first. Object IDs are
-//! never shortened, simple class names and members last. Names that the program gave its objects, such as beans, may look like
-//! class names, but their parts mean nothing alone: they follow a word such as `bean`, or are keys in braces, and are not
-//! shortened in parts. `…` is the only mark of omissions, and a shortened class name is a pattern that matches the class. All
-//! texts are already escaped.
+//! Recognizes in a cell the lines of a tree, names of classes with their packages, outer classes and members, object IDs,
+//! quoted texts, and the source positions of stack frames. The least informative parts are shortened first, simple class names
+//! and members last; object IDs are never shortened. Names given by the program, such as bean names, may look like class names,
+//! but their parts mean nothing alone. They follow a word such as `bean`, or are keys in braces, and are not shortened in
+//! parts. `…` is the only mark of omissions, and a shortened class name is a pattern that matches the class. All texts must
+//! already be escaped.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -15,14 +15,14 @@ const LONG_LABEL: usize = 40;
 const SHORT_LABEL: usize = 16;
 /// Minimum width of a quoted text before a simple class name is truncated.
 const SHORTEST_LABEL: usize = 6;
-/// Width of a quoted text that is reduced to the mark.
+/// Width of a quoted text that is reduced to `"…"`.
 const NO_LABEL: usize = 3;
-/// Minimum width of the fields before the class of the object they refer to.
+/// Minimum width of the field names that precede the class of the referenced object.
 const SHORTEST_HELD: usize = 8;
-/// Minimum width of the lines of a tree: one level.
+/// Minimum width of the lines of a tree, which is one level.
 const SHORTEST_TREE: usize = 3;
 
-/// Words before the name of an object.
+/// Words that precede the name of an object.
 const NOUNS: &[&str] = &[
     "bean",
     "broker",
@@ -51,7 +51,7 @@ pub fn width(text: &str) -> usize {
 }
 
 /// Shortens a text with names to a width: drops packages from the left, then truncates quoted texts, then drops outer classes,
-/// then truncates the fields before the class of the object they refer to; finally truncates the end, but no object ID.
+/// then truncates the field names before the class of the referenced object. Finally it truncates the end, except object IDs.
 pub fn names(text: &str, room: usize) -> String {
     if width(text) <= room {
         return text.to_owned();
@@ -74,7 +74,7 @@ pub fn names(text: &str, room: usize) -> String {
     cell.text()
 }
 
-/// Truncates a text to a width, but no object ID in it.
+/// Truncates the end of a text to a width, except object IDs.
 pub fn end(text: &str, room: usize) -> String {
     if width(text) <= room {
         return text.to_owned();
@@ -85,7 +85,7 @@ pub fn end(text: &str, room: usize) -> String {
     cell.text()
 }
 
-/// Removes the middle of a text that is too long: both ends are more informative.
+/// Removes the middle of a text that is too long, as both ends are more informative.
 pub fn middle(text: &str, room: usize) -> String {
     let length = text.chars().count();
     if length <= room {
@@ -96,7 +96,7 @@ pub fn middle(text: &str, room: usize) -> String {
     text.chars().take(head).chain(['…']).chain(text.chars().skip(length - tail)).collect()
 }
 
-/// Returns the width that a cell needs before other columns are left out; quoted texts may be truncated.
+/// Returns the width that a cell needs with quoted texts truncated. Other columns are left out if it does not fit.
 pub fn preferred_width(text: &str) -> usize {
     let all = width(text);
     if all <= LONG_LABEL || !text.contains('"') {
@@ -107,7 +107,7 @@ pub fn preferred_width(text: &str) -> usize {
     cell.width()
 }
 
-/// Returns the width below which not even the end can be truncated: that of the object IDs, and the mark of omission.
+/// Returns the minimum width of a truncated text: the width of its object IDs and of the mark of omission.
 pub fn min_width(text: &str) -> usize {
     let all = width(text);
     if !text.contains("0x") {
@@ -119,8 +119,8 @@ pub fn min_width(text: &str) -> usize {
     all.min(if ids == 0 { 1 } else { ids + 2 })
 }
 
-/// Wraps a text to lines of a width, between words if possible. Later lines are indented like the first, and by
-/// `hanging` columns more.
+/// Wraps a text to lines of a width, between words if possible. The other lines are indented like the first one plus `hanging`
+/// columns.
 pub fn wrap(text: &str, room: usize, hanging: usize) -> Vec<String> {
     let room = room.max(1);
     let spaces = text.len() - text.trim_start_matches(' ').len();
@@ -130,7 +130,7 @@ pub fn wrap(text: &str, room: usize, hanging: usize) -> Vec<String> {
     let mut used = 0;
     let mut rest = text;
     while !rest.is_empty() {
-        // A word with its leading spaces.
+        // Next word with the spaces before it.
         let blank = rest.len() - rest.trim_start_matches(' ').len();
         let (_, word) = rest.split_at(blank);
         let length = blank + word.find(' ').unwrap_or(word.len());
@@ -160,7 +160,7 @@ pub fn wrap(text: &str, room: usize, hanging: usize) -> Vec<String> {
     lines
 }
 
-/// Returns the longest prefix of a text that fits.
+/// Returns the longest prefix of a text that fits into a width.
 pub(super) fn head(text: &str, room: usize) -> &str {
     let mut used = 0;
     let end = text.char_indices().find(|(_, c)| {
@@ -172,15 +172,15 @@ pub(super) fn head(text: &str, room: usize) -> &str {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PieceKind {
-    /// Lines that lead to a row of a tree, or spaces.
+    /// Lines of a tree before a row, or spaces.
     Tree,
-    /// Packages of a name, with a dot after each.
+    /// Packages of a name, each followed by a dot.
     Package,
-    /// Outer classes of a name, with a `$` after each.
+    /// Outer classes of a name, each followed by a `$`.
     Outer,
-    /// An object ID.
+    /// Object ID.
     Id,
-    /// Quoted text.
+    /// Text in quotes.
     Label,
     /// Source position of a stack frame: `(HashMap.java:635)`.
     Place,
@@ -188,7 +188,7 @@ enum PieceKind {
     Plain,
 }
 
-/// A part of a cell that is shortened in one way.
+/// Part of a cell that is shortened in its own way.
 #[derive(Debug)]
 struct CellPiece {
     kind: PieceKind,
@@ -196,11 +196,11 @@ struct CellPiece {
     width: usize,
 }
 
-/// A cell that is being shortened.
+/// Cell that is being shortened.
 #[derive(Debug)]
 struct FitCell {
     pieces: Vec<CellPiece>,
-    /// Number of excess columns.
+    /// Number of columns by which the cell is too wide.
     excess: usize,
 }
 
@@ -212,7 +212,7 @@ impl FitCell {
         cell.push(PieceKind::Tree, tree);
         let mut before = ' ';
         while let Some(c) = rest.chars().next() {
-            // The address in the name of a hidden class follows a slash or a plus: it is not an object ID.
+            // The hexadecimal number in the name of a hidden class follows a slash or a plus and is not an object ID.
             let is_start = !before.is_alphanumeric() && !matches!(before, '.' | '/' | '+');
             let id = id_length(rest);
             let (kind, length) = if id > 0 && is_start {
@@ -256,14 +256,14 @@ impl FitCell {
         }
     }
 
-    /// Returns whether the text so far ends with a word or a brace before the name of an object.
+    /// Returns whether the pieces so far end with a word or a brace that precedes the name of an object.
     fn is_before_name(&self) -> bool {
         let Some(last) = self.pieces.last() else { return false };
         let word = last.text.strip_suffix(' ').map(|text| text.rsplit(' ').next().unwrap_or(text));
         last.text.ends_with('{') || word.is_some_and(|word| NOUNS.contains(&word))
     }
 
-    /// Adds the parts of a name: `java.util.HashMap$Node.next`.
+    /// Adds the pieces of a name such as `java.util.HashMap$Node.next`.
     fn name(&mut self, name: &str) {
         let segments: Vec<&str> = name.split('.').collect();
         let is_class = |segment: &&str| segment.trim_start_matches('$').starts_with(char::is_uppercase);
@@ -302,7 +302,7 @@ impl FitCell {
         self.pieces.into_iter().map(|piece| piece.text).collect()
     }
 
-    /// Replaces pieces of a kind, from the left, until the cell fits.
+    /// Shortens pieces of a kind, from the left, until the cell fits.
     fn shorten(&mut self, kind: PieceKind, shorter: impl Fn(&CellPiece, usize) -> String) {
         for piece in self.pieces.iter_mut().filter(|piece| piece.kind == kind) {
             if self.excess == 0 {
@@ -317,8 +317,8 @@ impl FitCell {
         }
     }
 
-    /// Replaces as few pieces of a kind as possible by a mark: of each name the first ones, from the left, until the
-    /// cell fits. The mark of outer classes also stands for the packages before them.
+    /// Replaces as few pieces of a kind as possible by a mark, from the left, until the cell fits. In each name, the first
+    /// pieces are replaced. The mark for outer classes also replaces the packages before them.
     fn drop_first(&mut self, kind: PieceKind, mark: &str) {
         let mark_width = width(mark);
         let mut kept = Vec::with_capacity(self.pieces.len());
@@ -341,8 +341,8 @@ impl FitCell {
         self.pieces = kept;
     }
 
-    /// Empties all pieces of a kind: a class name without its packages or outer classes is a pattern, but one with `$`
-    /// is matched as written and needs a mark, `…Weak$1`.
+    /// Removes the text of all pieces of a kind. A class name without its packages or outer classes is a pattern, but a name
+    /// with `$` is matched as written and needs a mark: `…Weak$1`.
     fn drop_all(&mut self, kind: PieceKind) {
         if self.excess > 0 {
             let before = self.width();
@@ -360,7 +360,7 @@ impl FitCell {
         }
     }
 
-    /// Reduces source positions to the line number: the file has the name of the class.
+    /// Reduces source positions to the line number, as the file is named after the class.
     fn places(&mut self) {
         self.shorten(PieceKind::Place, |piece, _| match piece.text.rsplit_once(':') {
             Some((_, line)) => format!("(:{line}"),
@@ -368,7 +368,7 @@ impl FitCell {
         });
     }
 
-    /// Truncates quoted texts, but not below a width.
+    /// Truncates quoted texts to no less than a minimum width.
     fn labels(&mut self, least: usize) {
         self.shorten(PieceKind::Label, |piece, excess| {
             let room = piece.width.saturating_sub(excess).max(least);
@@ -379,22 +379,22 @@ impl FitCell {
         });
     }
 
-    /// Reduces quoted texts to the mark, except at the end of the cell, where nothing follows them.
+    /// Reduces quoted texts to `"…"`, except at the end of the cell, where nothing follows them.
     fn inner_labels(&mut self) {
         let last = self.pieces.pop_if(|last| last.kind == PieceKind::Label);
         self.labels(NO_LABEL);
         self.pieces.extend(last);
     }
 
-    /// Truncates the fields before the first object ID, `left, right: Node 0x7c00012a8`, until the class and the ID fit: the
-    /// first of several fields is enough.
+    /// Truncates the field names before the first object ID (`left, right: Node 0x7c00012a8`) until the class and the ID fit.
+    /// The first of several field names is enough.
     fn truncate_fields(&mut self, room: usize) {
         let Some(id) = self.pieces.iter().position(|piece| piece.kind == PieceKind::Id) else { return };
         let before = self.pieces.get(..id).unwrap_or_default();
         let first = usize::from(before.first().is_some_and(|piece| piece.kind == PieceKind::Tree));
         let text: String = before.iter().skip(first).map(|piece| piece.text.as_str()).collect();
         let Some((held, class)) = text.split_once(": ") else { return };
-        // Includes the mark of the omission after the ID.
+        // Width of the mark of omission after the ID.
         let mark = usize::from(id + 1 < self.pieces.len());
         let used: usize = self.pieces.iter().take(id + 1).map(|piece| piece.width).sum();
         let left = width(held).saturating_sub((used + mark).saturating_sub(room)).max(SHORTEST_HELD);
@@ -408,7 +408,7 @@ impl FitCell {
         self.excess = self.excess.saturating_sub(before - self.width());
     }
 
-    /// Shortens the lines of a tree on the left, where a number shows the level.
+    /// Shortens the lines of a tree on the left, and shows the level as a number instead.
     fn tree(&mut self, least: usize) {
         self.shorten(PieceKind::Tree, |piece, excess| {
             let level = format!("…{}", piece.width / 3);
@@ -420,9 +420,9 @@ impl FitCell {
         });
     }
 
-    /// Truncates the end, around object IDs.
+    /// Truncates the end, except object IDs.
     fn cut_end(&mut self) {
-        // Most pieces may be one character: a mark for each would take as much.
+        // Most pieces may be one character long: a mark for each would take as much space.
         let mut room = self.width().saturating_sub(self.excess);
         if self.excess == 0 {
             return;
@@ -437,7 +437,7 @@ impl FitCell {
             if is_cut {
                 piece.text.clear();
             } else if piece.width > room {
-                // The start of a nested class's name is not a pattern without a mark for the outer class.
+                // Without a mark for the outer class, the start of a nested class's name would not be a pattern.
                 let start = head(&piece.text, room.saturating_sub(is_nested.into()));
                 let mark = if is_nested && !start.is_empty() { "…" } else { "" };
                 piece.text = format!("{mark}{start}…");
@@ -450,8 +450,8 @@ impl FitCell {
     }
 }
 
-/// Returns the length of the quoted text at the start of a text. Quotes in it have a backslash; if it ends with one,
-/// the end cannot be determined.
+/// Returns the length of the quoted text at the start of a text. Quotes in the quoted text are escaped by a backslash; if the
+/// quoted text itself ends with a backslash, its end cannot be determined.
 fn label_length(text: &str) -> usize {
     let is_end =
         |(at, _): &(usize, &str)| *at > 0 && text.get(..*at).is_some_and(|before| !before.ends_with('\\'));
@@ -513,7 +513,7 @@ mod tests {
         assert_eq!(names("a.Outer$Inner$Deep", 11), "…$Deep");
         assert_eq!(names("java.lang.WeakPairMap$Pair$Weak$1", 8), "…$Weak$1");
         assert_eq!(names("java.lang.WeakPairMap$Pair$Weak$1", 7), "…Weak$1");
-        // The parts of the first name go before those of the next.
+        // Parts of the first name are dropped before parts of the next name.
         let two = "java.util.HashMap of java.lang.String";
         assert_eq!(names(two, 33), "…util.HashMap of java.lang.String");
         assert_eq!(names(two, 24), "…HashMap of …lang.String");
@@ -577,7 +577,7 @@ mod tests {
         ] {
             assert_eq!(names(text, room), expected, "{room}");
         }
-        // Only the part before the ID is a field.
+        // Only the part before the ID is a field name.
         let root = "java.lang.Thread 0xffb548a0 \"main\": thread object of thread \"main\"";
         assert_eq!(names(root, 48), "Thread 0xffb548a0 \"…\": thread object of thread …");
     }

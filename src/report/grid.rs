@@ -1,4 +1,4 @@
-//! A result as a grid: the content of a table, with the link targets of its cells, for a page.
+//! Result as a grid for a page: the content of a table, with the link targets of its cells.
 
 use std::borrow::Cow;
 
@@ -8,70 +8,70 @@ use super::rows::{RowCursor, table_cell};
 use super::value::Value;
 use hprof_values::ObjectId;
 
-/// Rows and columns, with the pieces above and below.
+/// Rows and columns of a result, with the blocks above and below them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Grid {
     /// Columns.
     pub columns: Vec<GridColumn>,
     /// Rows, in order.
     pub rows: Vec<GridRow>,
-    /// Rows of totals.
+    /// Rows of totals, each with one cell per column.
     pub totals: Vec<Vec<String>>,
-    /// Pieces above the rows.
+    /// Blocks above the rows.
     pub above: Vec<GridBlock>,
-    /// Pieces below the rows.
+    /// Blocks below the rows.
     pub under: Vec<GridBlock>,
-    /// Number of omitted rows, if counted, and their noun: `classes`.
+    /// Number of omitted rows, if counted, and the noun for them, such as `classes`.
     pub more: Option<(Option<u64>, &'static str)>,
-    /// Text shown instead of columns without rows.
+    /// Text shown instead of the columns if there are no rows.
     pub instead: Option<Cow<'static, str>>,
 }
 
-/// A column of a grid.
+/// Column of a grid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GridColumn {
     /// Title; may be empty.
     pub title: Cow<'static, str>,
-    /// `true` if cells are numbers.
+    /// `true` if the cells are numbers.
     pub is_number: bool,
-    /// `true` if it is the most important column.
+    /// `true` for the most important column.
     pub is_bold: bool,
-    /// `true` if it is dispensable where there is little space.
+    /// `true` if the column is dispensable where there is little space.
     pub is_secondary: bool,
 }
 
-/// A row of a grid.
+/// Row of a grid.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GridRow {
     /// Cells, one per column.
     pub cells: Vec<GridCell>,
-    /// Lines below it, such as the frames of a stack.
+    /// Lines below the row, such as the frames of a stack.
     pub below: Vec<RowLine>,
 }
 
-/// A cell: text as in the dump, not escaped.
+/// Cell of a grid. Its text is as in the dump, not escaped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GridCell {
-    /// Text.
+    /// Text as in the dump.
     pub text: String,
-    /// Link target.
+    /// Target of the cell's link.
     pub target: Option<CellTarget>,
 }
 
-/// A piece above or below a grid.
+/// Text or grid above or below a grid.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GridBlock {
     /// A paragraph.
     Line(String),
-    /// Lines that keep their breaks.
+    /// Text whose line breaks are kept.
     Text(String),
-    /// Commands to type next, for a shell.
+    /// Shell commands that the user can enter next.
     Commands(Vec<String>),
     /// Another grid.
     Grid(Grid),
 }
 
-/// Returns the columns of a result that a grid has.
+/// Returns the columns of a grid for a result.
 pub(super) fn columns(schema: &Schema) -> Vec<GridColumn> {
     grid_columns(schema).map(|(_, column)| column.header.grid_column()).collect()
 }
@@ -81,7 +81,7 @@ fn grid_columns(schema: &Schema) -> impl Iterator<Item = (usize, &Declaration)> 
     schema.table_columns().filter(|(_, column)| !column.is_drawn)
 }
 
-/// Returns the current row of a result.
+/// Returns the grid row for the current row of a result.
 pub(super) fn row(schema: &Schema, rows: &dyn RowCursor) -> GridRow {
     let cell = |(at, column): (usize, &Declaration)| GridCell {
         text: table_cell(rows, at),
@@ -90,7 +90,7 @@ pub(super) fn row(schema: &Schema, rows: &dyn RowCursor) -> GridRow {
     GridRow { cells: grid_columns(schema).map(cell).collect(), below: rows.lines_below() }
 }
 
-/// Returns the link targets of the current row, each once.
+/// Returns the link targets of the current row, without duplicates.
 pub(super) fn targets(schema: &Schema, rows: &dyn RowCursor) -> Vec<CellTarget> {
     let mut all = Vec::new();
     for (at, column) in grid_columns(schema) {
@@ -116,7 +116,7 @@ fn target(schema: &Schema, rows: &dyn RowCursor, at: usize, column: &Declaration
             Some(CellTarget::Class(name.into_owned(), class_object))
         }
         (Some("name"), Value::Text(_)) => object().map(CellTarget::Object),
-        // Derived values describe the object of the row.
+        // A derived value describes the object of its row.
         (None, _) if column.is_text() => object().map(CellTarget::Object),
         _ => None,
     };

@@ -3,14 +3,14 @@
 use std::io::{self, Write};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Maximum number of bytes that a thread's buffer may keep between items, and above which a text is written before it
-/// is complete.
+/// Maximum number of bytes that a thread's buffer keeps allocated between items. A longer text is written before it is
+/// complete.
 const KEPT: usize = 16 << 20;
 
-/// Function that takes a result and leaves an empty value.
+/// Function that takes a result and leaves an empty value in its place.
 pub(super) type PutFn<'o, T> = &'o mut (dyn FnMut(&mut T) -> io::Result<()> + Send);
 
-/// Output, and the item whose turn it is.
+/// Output, and number of the item whose turn it is.
 struct Turn<'o, T> {
     put: PutFn<'o, T>,
     number: u64,
@@ -22,25 +22,26 @@ struct SharedTurn<'o, T> {
     changed: Condvar,
 }
 
-/// Result of a work item.
+/// Result of a work item under construction.
 pub(super) struct OrderedItem<'s, 'o, T: Default> {
-    /// Part that is not yet written.
+    /// Part of the result that is not yet written.
     pub(super) made: T,
     number: u64,
     shared: &'s SharedTurn<'o, T>,
 }
 
-/// Text of an item.
+/// Text of a work item under construction.
 pub(super) type Text<'s, 'o> = OrderedItem<'s, 'o, Vec<u8>>;
 
-/// Returns whether a text is written before it is complete.
+/// Returns whether a text is so long that it is written before it is complete.
 #[inline(always)]
 pub(super) fn is_long(bytes: &[u8]) -> bool {
     bytes.len() > KEPT
 }
 
 impl Text<'_, '_> {
-    /// Writes a long text on the item's turn: the result of one item need not fit into memory.
+    /// Waits for the item's turn and writes the text so far, if it is long, so that the text of one item need not fit into
+    /// memory.
     #[inline(always)]
     pub(super) fn limit(&mut self) {
         if is_long(&self.made) {
@@ -50,7 +51,7 @@ impl Text<'_, '_> {
 }
 
 impl<T: Default> OrderedItem<'_, '_, T> {
-    /// Writes the result so far on the item's turn, with more to follow. Returns `false` after a failure.
+    /// Waits for the item's turn and writes the result so far; more may follow. Returns `false` after a failure.
     #[inline(never)]
     pub(super) fn send(&mut self) -> bool {
         self.go_out(Ok(()), ItemOutput::More)
@@ -76,12 +77,12 @@ impl<T: Default> OrderedItem<'_, '_, T> {
     }
 }
 
-/// Part of an item's result.
+/// Part of an item's result that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ItemOutput {
-    /// More follows.
+    /// Not the last part.
     More,
-    /// The rest, or everything.
+    /// The last part, or the entire result.
     Last,
 }
 
@@ -96,10 +97,10 @@ impl<T: Default> Drop for OrderedItem<'_, '_, T> {
     }
 }
 
-/// Formats the items on all threads of the pool, and writes the texts in the order of the items.
+/// Formats the items on all threads of the pool, and writes their texts in the order of the items.
 ///
 /// # Errors
-/// As [`process_in_order`].
+/// See [`process_in_order`].
 pub(super) fn in_order<I: Send>(
     items: impl Iterator<Item = I> + Send,
     out: &mut (dyn Write + Send),
@@ -108,7 +109,7 @@ pub(super) fn in_order<I: Send>(
     let mut put = |text: &mut Vec<u8>| {
         let written = out.write_all(text);
         text.clear();
-        // Not for each part of a long text: the next part is as long.
+        // Kept between the parts of a long text, as the next part has the same length.
         if text.capacity() > 4 * KEPT {
             text.shrink_to(KEPT);
         }
@@ -119,10 +120,10 @@ pub(super) fn in_order<I: Send>(
 
 /// Processes the items on all threads of the pool, and passes the results to `put` in the order of the items.
 ///
-/// Each thread holds the result of one item: it waits for its turn before it takes the next.
+/// Each thread holds the result of one item: it waits for the item's turn before it takes another item.
 ///
 /// # Errors
-/// The first error of `put` or `make`: nothing is written for the item for which `make` fails, or after it.
+/// The first error of `put` or `make`. If `make` fails for an item, nothing is written for this item and those after it.
 pub(super) fn process_in_order<I: Send, T: Default + Send>(
     items: impl Iterator<Item = I> + Send,
     put: PutFn<'_, T>,

@@ -1,22 +1,22 @@
-//! Terminal colours: bold and dim text, and yellow and red, which are visible on dark and light backgrounds. Other
-//! colours stay those of the terminal.
+//! Terminal colours: bold and dim text, and yellow and red, which are visible on dark and light backgrounds. The terminal's
+//! other colours are unchanged.
 
 use std::io::{self, Write};
 use std::ops::Range;
 
-/// Style of a text.
+/// Style of a text in the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ink {
-    /// Default style; names.
+    /// Default style, for names.
     #[default]
     Plain,
-    /// Titles, totals, retained sizes.
+    /// Bold, for titles, totals and retained sizes.
     Bold,
-    /// Object IDs.
+    /// Dim, for object IDs.
     Dim,
-    /// Warnings and damage.
+    /// Yellow, for warnings and damage.
     Yellow,
-    /// Errors.
+    /// Red, for errors.
     Red,
 }
 
@@ -34,7 +34,7 @@ impl Ink {
     }
 }
 
-/// Writes a line with dim object IDs, and these byte ranges in bold.
+/// Writes a line with dim object IDs. The given byte ranges are bold.
 pub(super) fn write_line(out: &mut dyn Write, line: &str, bold: &[Range<usize>]) -> io::Result<()> {
     let mut at = 0;
     let mut rest = line;
@@ -48,7 +48,7 @@ pub(super) fn write_line(out: &mut dyn Write, line: &str, bold: &[Range<usize>])
                 id => (Ink::Dim, id),
             }
         };
-        // Cells end with a character; trailing spaces of the last one are not in the line.
+        // A bold range can exceed the line: trailing spaces of the last cell are not written.
         let (text, after) = rest.split_at_checked(length).unwrap_or((rest, ""));
         at += text.len();
         let blank = text.len() - text.trim_start_matches(' ').len();

@@ -1,4 +1,4 @@
-//! JSON: one document per command.
+//! JSON: one document for each invocation of a command.
 //!
 //! `{"schema_version": 1, "command": ..., "dump": {...}, "rows": [...], ...}`, described in `docs/json-schema.md`. A
 //! key has the same meaning everywhere. Object IDs are hex strings, sizes are integers in bytes.
@@ -12,10 +12,10 @@ use serde_json::ser::Formatter;
 
 use super::escape;
 
-/// Version of the schema.
+/// Version of the JSON schema.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// The document.
+/// JSON document of a command.
 #[derive(Serialize)]
 struct Document<'a, R, E> {
     schema_version: u32,
@@ -26,28 +26,28 @@ struct Document<'a, R, E> {
     more: E,
 }
 
-/// Facts about the dump in every document.
+/// Facts about the dump that every document contains.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct DumpHeader<'a> {
-    /// Path as given.
+    /// Path as given by the user.
     pub path: Cow<'a, str>,
     /// Length of the file in bytes, if known.
     pub file_bytes: Option<u64>,
-    /// Name and version of the format, if read.
+    /// Name and version of the dump's format, if read.
     pub format: Option<&'a str>,
     /// Size of an identifier in bytes, if read.
     pub id_bytes: Option<u8>,
-    /// Creation time, RFC 3339, if the dump states it.
+    /// Creation time in RFC 3339, if the dump contains it.
     pub created: Option<Cow<'a, str>>,
-    /// Number of the heap dump that was read, from 1; 0 if the file contains none.
+    /// Number of the heap dump that was read, from 1; 0 if the file contains no heap dump.
     pub heap_dump: Option<u32>,
-    /// `true` if part of the dump is missing or unreadable; `None` if it was not read.
+    /// `true` if part of the dump is missing or unreadable; `None` if the dump was not read.
     pub is_damaged: Option<bool>,
     /// Shallow size of unreachable objects in bytes, if the command reads the graph.
     pub unreachable_bytes: Option<u64>,
 }
 
-/// Writes a document; `more` are keys next to `rows`.
+/// Writes a document; `more` contains the keys next to `rows`.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -59,14 +59,14 @@ pub fn write<R: Serialize, E: Serialize>(
     more: E,
 ) -> io::Result<()> {
     let document = Document { schema_version: SCHEMA_VERSION, command, dump, rows, more };
-    // The serializer writes a few bytes at a time.
+    // The serializer writes only a few bytes at a time.
     let mut out = BufWriter::with_capacity(BUFFER, out);
     document.serialize(&mut Serializer::with_formatter(&mut out, Pretty::default()))?;
     out.write_all(b"\n")?;
     out.flush()
 }
 
-/// Serializes a document assembled from those of several commands: escaped like every other.
+/// Serializes a document that combines documents of several commands, escaped like every other document.
 ///
 /// # Errors
 /// If it cannot be serialized.
@@ -77,7 +77,7 @@ pub fn document(value: &impl Serialize) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// A document without its rows, which several threads write: the text before and after them.
+/// Document without its rows, for rows written by several threads: the text before and after the rows.
 #[derive(Debug)]
 pub(super) struct DocumentFrame {
     document: Vec<u8>,
@@ -85,14 +85,14 @@ pub(super) struct DocumentFrame {
 }
 
 impl DocumentFrame {
-    /// Creates the document that [`write()`] writes.
+    /// Creates the frame of the document that [`write()`] would write.
     ///
     /// # Errors
     /// If it cannot be serialized.
     pub(super) fn new<E: Serialize>(command: &str, dump: &DumpHeader<'_>, more: E) -> io::Result<Self> {
         let mut document = Vec::new();
         write(&mut document, command, dump, [(); 0], more)?;
-        // A line break of the document itself: in a string it is escaped, and nested values are indented more.
+        // A line break outside of strings (in a string it would be escaped), at the smallest indentation.
         let rows_at =
             memchr::memmem::find(&document, NO_ROWS).map_or(document.len(), |at| at + NO_ROWS.len());
         Ok(Self { document, rows_at })
@@ -110,7 +110,7 @@ impl DocumentFrame {
     }
 }
 
-/// Appends a row, after a comma unless the list starts directly before it.
+/// Appends a row, preceded by a comma unless it is the first row.
 ///
 /// # Errors
 /// If it cannot be serialized.
@@ -121,7 +121,7 @@ pub(super) fn push_row(out: &mut Vec<u8>, row: &impl Serialize) -> io::Result<()
     Ok(row.serialize(&mut Serializer::with_formatter(out, formatter))?)
 }
 
-/// Appends a quoted text.
+/// Appends a text as a JSON string.
 ///
 /// # Errors
 /// If it cannot be serialized.
@@ -131,22 +131,22 @@ pub(super) fn push_text(out: &mut Vec<u8>, text: &str) -> io::Result<()> {
 
 /// Size of the serializer's buffer in bytes.
 const BUFFER: usize = 1 << 13;
-/// An empty list of rows in a document.
+/// An empty list of rows, as it is written in a document.
 const NO_ROWS: &[u8] = b"\n \"rows\": []";
-/// Depth of rows.
+/// Nesting depth of rows in a document.
 const ROWS_DEPTH: usize = 2;
 /// A comma, a line break, and indentation.
 const LINE: &[u8] = b",\n                                ";
 
-/// Formatter that writes each value on a line of its own, indented by one space per level. Also escapes characters that
-/// JSON allows: bidirectional marks, DEL, C1 controls. A parser gets the same text.
+/// Formatter that writes each value on a line of its own, indented by one space per level. It also escapes some characters that
+/// JSON allows in strings: bidirectional marks, DEL and C1 controls. A parser reads the same text.
 ///
-/// The output is that of [`serde_json::ser::PrettyFormatter`], but each line break is written together with its
-/// indentation.
+/// The output is otherwise equal to that of [`serde_json::ser::PrettyFormatter`], but each line break is written together with
+/// its indentation.
 #[derive(Debug, Default)]
 struct Pretty {
     depth: usize,
-    /// `true` if the list or record has a value.
+    /// `true` if the current list or record already has a value.
     has_value: bool,
 }
 
@@ -167,7 +167,7 @@ impl Pretty {
         writer.write_all(&[bracket])
     }
 
-    /// Starts a line; with `from` 0 the comma in [`LINE`] ends the previous value.
+    /// Starts a line. With `from` 0, the previous value is ended by the comma in [`LINE`].
     #[inline]
     fn line<W: ?Sized + Write>(&self, writer: &mut W, from: usize) -> io::Result<()> {
         match LINE.get(from..2 + self.depth) {

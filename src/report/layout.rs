@@ -6,31 +6,31 @@ use super::column::Fit;
 
 /// Number of terminal columns between two columns of a table.
 pub(super) const GAP: usize = 2;
-/// Width below which names and texts are not shortened while others can be.
+/// Minimum width of names and texts while other columns can still be shortened.
 const NARROWEST: usize = 20;
-/// The same for sentences, which remain complete when wrapped.
+/// Minimum width of sentences, which are wrapped, while other columns can still be shortened.
 const NARROWEST_WRAPPED: usize = 12;
-/// Width below which no text is shortened.
+/// Minimum width of any text.
 const LEAST: usize = 4;
-/// Width below which a terminal is too narrow for all columns of most tables, and minimum width of a text that can be
-/// understood.
+/// Width below which a terminal is too narrow for all columns of most tables.
 const NARROW: usize = 60;
+/// Minimum width of a text that can be understood.
 const READABLE: usize = 12;
 
-/// Width requirements of a column.
+/// Widths that a column of a table requires.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ColumnWidth {
     /// Width of the widest cell.
     pub(super) width: usize,
-    /// Required width before secondary columns are left out.
+    /// Required width; secondary columns are left out if it does not fit.
     pub(super) wanted: usize,
-    /// Width of the object IDs in it.
+    /// Width of the object IDs in the column, which are never shortened.
     pub(super) least: usize,
     pub(super) fit: Fit,
     pub(super) is_text: bool,
 }
 
-/// Returns the width of columns with the gaps between them.
+/// Returns the total width of columns, including the gaps between them.
 pub(super) fn total(widths: impl Iterator<Item = usize>) -> usize {
     widths.map(|width| width + GAP).sum::<usize>().saturating_sub(GAP)
 }
@@ -39,10 +39,11 @@ fn excess(rooms: &[Option<usize>], terminal: usize) -> usize {
     total(rooms.iter().copied().flatten()).saturating_sub(terminal)
 }
 
-/// Returns the width of each column; `None` for one that is left out. Secondary columns are left out first. Then
-/// columns that can be shortened lose the excess, lowest priority first, the widest of several most. If that is not
-/// enough, all texts are shortened, and finally columns are left out from the right. In a narrow terminal, numbers and IDs
-/// are left out from the right, except the first, before texts become too short to be understood.
+/// Returns the width of each column, or `None` for a column that is left out. Secondary columns are left out first. Then
+/// columns that can be shortened lose the excess, lowest priority first; of several with the same priority, the widest are
+/// shortened most. If that is not enough, all texts are shortened, and finally columns are left out from the right. In a narrow
+/// terminal, numbers and IDs except the first column are left out from the right before texts become too short to be
+/// understood.
 pub(super) fn rooms(columns: &[ColumnWidth], terminal: usize) -> Vec<Option<usize>> {
     // Texts can be of any length: they displace other columns for at most half of the line.
     let wanted = |column: &ColumnWidth| match column.fit {
@@ -73,7 +74,7 @@ pub(super) fn rooms(columns: &[ColumnWidth], terminal: usize) -> Vec<Option<usiz
     rooms
 }
 
-/// Leaves out numbers and IDs from the right, except the first, until texts are readable.
+/// Leaves out numbers and IDs from the right, except the first column, until texts are readable.
 fn leave_out_for_texts(columns: &[ColumnWidth], rooms: &mut [Option<usize>], terminal: usize) {
     let is_id = |column: &ColumnWidth| column.width > 1 && column.least == column.width;
     let may_be_left_out =
@@ -91,15 +92,15 @@ fn leave_out_for_texts(columns: &[ColumnWidth], rooms: &mut [Option<usize>], ter
     }
 }
 
-/// Returns the width of each column, without leaving any out. If nothing can be shortened further, lines exceed the width of
-/// the terminal: numbers are never truncated.
+/// Returns the width of each column if none is left out. If nothing can be shortened further, lines are wider than the
+/// terminal, as numbers are never truncated.
 pub(super) fn shrunk(columns: &[ColumnWidth], terminal: usize) -> Vec<Option<usize>> {
     let mut rooms: Vec<Option<usize>> = columns.iter().map(|column| Some(column.width)).collect();
     shorten(columns, &mut rooms, terminal);
     rooms
 }
 
-/// Removes the excess from columns that can be shortened, and from all texts if that is not enough.
+/// Distributes the excess over columns that can be shortened, and over all texts if that is not enough.
 fn shorten(columns: &[ColumnWidth], rooms: &mut [Option<usize>], terminal: usize) {
     let flexible = by_priority(columns, |fit| match fit {
         Fit::Shorten { priority } | Fit::Cut { priority } | Fit::Middle { priority } => Some(priority),
@@ -118,7 +119,8 @@ fn shorten(columns: &[ColumnWidth], rooms: &mut [Option<usize>], terminal: usize
     });
 }
 
-/// Returns columns with their priorities, lowest first, the last of several first.
+/// Returns priority and index of the columns that have a priority: lowest priority first, and from the right for equal
+/// priorities.
 fn by_priority(columns: &[ColumnWidth], of: impl Fn(Fit) -> Option<u8>) -> Vec<(u8, usize)> {
     let all = columns.iter().enumerate();
     let mut found: Vec<_> = all.filter_map(|(at, column)| Some((of(column.fit)?, at))).collect();
@@ -132,7 +134,7 @@ fn leave_out(rooms: &mut [Option<usize>], at: usize) {
     }
 }
 
-/// Removes the excess from the columns for which `least` returns a minimum: the widest become equally wide.
+/// Distributes the excess over the columns for which `least` returns a minimum width, so that the widest become equally wide.
 fn shrink(rooms: &mut [Option<usize>], terminal: usize, least: impl Fn(usize) -> Option<usize>) {
     let excess = excess(rooms, terminal);
     let shrunk =
@@ -167,12 +169,12 @@ mod tests {
     fn in_a_narrow_terminal_texts_are_readable_and_the_last_numbers_and_ids_are_left_out() {
         let kind = ColumnWidth { fit: Fit::Whole, ..name(8) };
         let cases: [(&[ColumnWidth], [&[usize]; 2]); 5] = [
-            // Bytes, percent, ID and name.
+            // Columns for bytes, percentage, ID and name.
             (&[number(9), number(5), id(), name(50)], [&[9, 5, 10, 49], &[9, 5, 0, 21]]),
-            // No name is longer.
+            // All names are short.
             (&[number(9), number(5), id(), name(7)], [&[9, 5, 10, 7], &[9, 5, 10, 7]]),
             (&[number(9), number(9), number(9), number(9), name(30)], [&[9, 9, 9, 9, 30], &[9, 9, 0, 0, 17]]),
-            // Words are not left out.
+            // Columns of words are not left out.
             (&[number(12), kind, id(), name(40)], [&[12, 8, 10, 40], &[12, 8, 0, 15]]),
             (&[id(), name(50)], [&[10, 50], &[10, 27]]),
         ];

@@ -1,16 +1,16 @@
-//! Renderers of results as text.
+//! Renderers that write results as text in all formats.
 //!
-//! * [`escape`] makes text from a dump harmless; every renderer uses it.
+//! * [`escape`] makes text from a dump safe to display; every renderer uses it.
 //! * `column` declares the columns of a result, [`value`] the values of cells; [`answer`] writes a result in each
 //!   format: [`json`], [`csv`], [`table`]; [`fit`] fits texts to the width of the terminal, [`ink`] colours them.
 //!   [`chunked`] writes results of millions of rows with all threads.
-//! * [`grid`] is a result for a page, which [`html`] renders; [`screen`] is one for a terminal that scrolls.
+//! * [`grid`] is a result for a page, which [`html`] renders; [`screen`] is a result for a terminal that scrolls.
 //! * [`tables`] writes the tables of a dump for other engines: Parquet, CSV, NDJSON.
 //! * [`tree`] draws trees and bars; `flamegraph`, `folded` and `speedscope` are stacks as pictures.
 //! * [`picture`] draws trees of memory as SVG for pages: treemaps and icicles.
 //! * [`ci`] writes the results of `check` for CI servers and code hosts.
 //! * [`markdown`] escapes texts for tickets.
-//! * [`findings`] contains the words of `doctor`.
+//! * [`findings`] contains the texts of `doctor`.
 //! * [`hprof_text`] writes the text report of the HPROF agent.
 //!
 //! Renderers do not write to the terminal, but to the [`std::io::Write`] that they are given.
@@ -51,14 +51,14 @@ pub mod window;
 pub(crate) use hprof_format::digits;
 pub use hprof_format::escape;
 
-/// Formats of every command.
+/// Output formats of every command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
-    /// For people.
+    /// Table for people.
     #[default]
     Table,
-    /// One document.
+    /// One JSON document.
     Json,
-    /// A header line, then one line per row.
+    /// CSV: a header line, then one line per row.
     Csv,
 }

@@ -10,32 +10,32 @@ use super::rows::{RowCursor, table_cell};
 use super::tree::Branch;
 use super::{escape, ink};
 
-/// A row with the lines below it.
+/// Row of a table, with the lines below it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TableRow {
     pub(super) cells: Vec<String>,
     pub(super) below: Vec<RowLine>,
-    /// Position in a tree; `None` in other tables.
+    /// Position in a tree; `None` in tables that are not trees.
     pub(super) branch: Option<RowBranch>,
     /// Link targets of the cells, for a screen.
     pub(super) targets: Vec<CellTarget>,
-    /// Number of the row in the result, for a screen. Rows of a tree have that of the row that they replace.
+    /// Number of the row in the result, for a screen. Rows of an inserted tree have the number of the row that they replace.
     pub(super) number: usize,
 }
 
-/// Position of a row in a tree, which one of its cells shows.
+/// Position of a row in a tree whose lines are drawn in one of the row's cells.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowBranch {
-    /// Number of the cell.
+    /// Index of the cell with the lines of the tree.
     cell: usize,
-    /// Length of the lines at its start, in bytes.
+    /// Length in bytes of the tree's lines at the start of the cell.
     length: usize,
-    /// Depth of the row.
+    /// Depth of the row in the tree.
     depth: u32,
 }
 
 impl TableRow {
-    /// Creates a row from the current one of a result.
+    /// Creates a row from the current row of a result.
     pub(super) fn current(schema: &Schema, rows: &dyn RowCursor) -> Self {
         let cells = schema.table_columns().map(|(at, _)| escaped(table_cell(rows, at)));
         let branch = |(cell, (at, _)): (usize, (usize, &Declaration))| {
@@ -47,19 +47,19 @@ impl TableRow {
         Self { cells: cells.collect(), below: rows.lines_below(), branch, ..Self::default() }
     }
 
-    /// Creates a row from the current one of a result, with its links.
+    /// Creates a row from the current row of a result, including its link targets.
     pub(super) fn with_links(schema: &Schema, rows: &dyn RowCursor, number: usize) -> Self {
         Self { targets: grid::targets(schema, rows), number, ..Self::current(schema, rows) }
     }
 
-    /// Returns its position in a tree.
+    /// Returns the position of the row in its tree; the default in tables that are not trees.
     pub(super) fn branch(&self) -> Branch {
         let Some(RowBranch { cell, length, depth }) = self.branch else { return Branch::default() };
         let lines = self.cells.get(cell).and_then(|cell| cell.get(..length)).unwrap_or_default();
         Branch { depth, lines: lines.to_owned() }
     }
 
-    /// Changes its position in a tree. Rows of other tables have none.
+    /// Changes the position of the row in its tree. Rows of tables that are not trees are unchanged.
     pub(super) fn set_branch(&mut self, branch: &Branch) {
         let Some(RowBranch { cell, length, depth }) = &mut self.branch else { return };
         if let Some(cell) = self.cells.get_mut(*cell)
@@ -70,12 +70,12 @@ impl TableRow {
         }
     }
 
-    /// Returns its depth in a tree; 0 in other tables.
+    /// Returns the depth of the row in its tree; 0 in tables that are not trees.
     pub(super) fn depth(&self) -> usize {
         self.branch.map_or(0, |branch| branch.depth as usize)
     }
 
-    /// Returns its size in bytes.
+    /// Returns the size of the row in memory in bytes.
     pub(super) fn byte_count(&self) -> usize {
         let cells = self.cells.iter().map(|cell| size_of::<String>() + cell.len());
         let below = self.below.iter().map(|line| size_of::<RowLine>() + line.text.len());
@@ -83,30 +83,30 @@ impl TableRow {
         size_of::<Self>() + cells.chain(below).chain(targets).sum::<usize>()
     }
 
-    /// Returns whether a cell contains a text, which is in lower case.
+    /// Returns whether a cell contains a text, ignoring case. The text must be in lower case.
     pub(super) fn contains(&self, text: &str) -> bool {
         text.is_empty() || self.cells.iter().any(|cell| cell.to_lowercase().contains(text))
     }
 }
 
-/// Part of a table that a line shows.
+/// Part of a table to which a line belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineOf {
-    /// A text, or a line below a row.
+    /// Text, or line below a row.
     Text,
-    /// Titles or totals.
+    /// Line of titles or totals.
     Heading,
-    /// A row, by number.
+    /// Line of the row with this number.
     Row(usize),
 }
 
-/// Receives the lines of a table, which are escaped and fit the terminal.
+/// Receiver of the lines of a table, which are escaped and fit the terminal.
 pub(super) trait LineSink {
-    /// Takes a line; these byte ranges are bold.
+    /// Takes a line, with the byte ranges that are bold and the part of the table.
     fn line(&mut self, line: &str, bold: &[Range<usize>], of: LineOf) -> io::Result<()>;
 }
 
-/// Writes lines as text.
+/// Receiver that writes lines as text.
 pub(super) struct TextSink<'o> {
     pub(super) out: &'o mut dyn Write,
     /// `true` to use colours.

@@ -1,23 +1,23 @@
-//! Markdown: results as tables, and texts of a dump without any markup.
+//! Markdown: results as tables, and texts of a dump with all markup escaped.
 
 use super::escape;
 use super::grid::{Grid, GridBlock, GridRow};
 use super::number::group_digits;
 
-/// Characters with a meaning in Markdown.
+/// Characters with a special meaning in Markdown.
 const SPECIAL: &[char] = &['\\', '`', '*', '_', '{', '}', '[', ']', '<', '>', '#', '|', '~', '!', '&', '$'];
 
-/// A word joiner, which has no width and allows no line break. GitHub searches mail addresses and user names after
-/// escapes are resolved, so a backslash does not keep `@` from becoming a link; an adjacent character that is part of
-/// neither does.
+/// Word joiner, which has no width and prevents a line break. GitHub looks for mail addresses and user names after it has
+/// resolved escapes, so a backslash before `@` does not prevent a link, but an adjacent character that cannot be part of either
+/// does.
 const JOINER: char = '\u{2060}';
 
-/// Escapes a text of the dump: nothing in it is Markdown, in any position.
+/// Escapes a text of the dump so that no part of it is Markdown, whatever text is around it.
 pub fn text(text: &str) -> String {
     let text = escape::text(text);
-    // Blanks at the start of a line would make code.
+    // Blanks at the start of a line would make a code block.
     let text = text.trim_start();
-    // A list, by a sign or by a number: `1. `, but not 1.5.
+    // A list starts with a sign or a number: `1. `, but not `1.5`.
     let number = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let digits = text.len() - number.len();
     let is_numbered = ['.', ')'].iter().any(|end| {
@@ -38,8 +38,8 @@ pub fn text(text: &str) -> String {
     escaped
 }
 
-/// Returns whether a character turns the text around it into a link (GitHub Flavored Markdown, section 6.9):
-/// `https://`, `www.`. Mail addresses contain a [`JOINER`] in any case.
+/// Returns whether a character belongs to a prefix (`https://`, `www.`) that turns the text around it into a link (GitHub
+/// Flavored Markdown, section 6.9). Mail addresses are interrupted by a [`JOINER`] in any case.
 fn is_of_link(text: &str, at: usize, c: char) -> bool {
     let before = text.get(..at).unwrap_or_default();
     match c {
@@ -51,26 +51,26 @@ fn is_of_link(text: &str, at: usize, c: char) -> bool {
     }
 }
 
-/// Formats a text of the dump as code, unchanged: delimited by more backquotes than it has in a row (CommonMark,
+/// Formats a text of the dump as code. The delimiter is a longer sequence of backquotes than any in the text (CommonMark,
 /// section 6.1).
 pub fn code(text: &str) -> String {
     let text = escape::text(text);
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest + 1);
     let is_blank = text.trim_matches(' ').is_empty();
-    // One blank on each side is stripped, unless there is nothing else.
+    // Markdown strips one blank on each side, unless the text is blank.
     let is_stripped = text.starts_with(' ') && text.ends_with(' ') && !is_blank;
     let blank =
         if text.is_empty() || text.starts_with('`') || text.ends_with('`') || is_stripped { " " } else { "" };
     format!("{fence}{blank}{text}{blank}{fence}")
 }
 
-/// Escapes a text of the dump for a cell of a table, which is one line.
+/// Escapes a text of the dump for a table cell, replacing line breaks by spaces.
 pub fn table_cell(raw: &str) -> String {
     text(&raw.replace(['\n', '\r'], " "))
 }
 
-/// Formats a result as paragraphs and tables, each after an empty line, with at most `rows` rows.
+/// Formats a result as paragraphs and tables with at most `rows` rows, each after an empty line.
 pub fn grid(grid: &Grid, rows: usize) -> String {
     let mut out = pieces(&grid.above, rows);
     if let (true, Some(line)) = (grid.rows.is_empty(), &grid.instead) {
@@ -96,7 +96,7 @@ pub fn grid(grid: &Grid, rows: usize) -> String {
     out + &pieces(&grid.under, rows)
 }
 
-/// Returns the cells of a row; the last includes the lines below it.
+/// Returns the cells of a row; the last cell includes the lines below the row.
 fn cells(row: &GridRow) -> Vec<String> {
     let mut cells: Vec<String> = row.cells.iter().map(|cell| table_cell(&cell.text)).collect();
     if let Some(last) = cells.last_mut() {
@@ -111,7 +111,7 @@ fn pieces(pieces: &[GridBlock], rows: usize) -> String {
         match piece {
             GridBlock::Line(line) if line.trim().is_empty() => {}
             GridBlock::Line(line) => out.push_str(&format!("\n{}\n", text(line))),
-            // Commands are for a terminal.
+            // Commands are useful only in a terminal.
             GridBlock::Commands(_) => {}
             GridBlock::Text(lines) => {
                 let lines = lines.lines().filter(|line| !line.trim().is_empty());
@@ -132,7 +132,7 @@ mod tests {
     fn nothing_in_a_text_is_markdown() {
         assert_eq!(text("<b>|`*_[x](y)\u{202e}"), "\\<b\\>\\|\\`\\*\\_\\[x\\](y)\\\\u202e");
         assert_eq!(table_cell("a|b\nc"), "a\\|b c");
-        // Neither GitHub nor other renderers that find addresses in text make links of these.
+        // GitHub and other renderers that find addresses in text create no links for these.
         assert_eq!(text("@octocat"), "\u{2060}@\u{2060}octocat");
         assert_eq!(text("see https://evil.example"), "see https\\://evil.example");
         assert_eq!(text("WWW.evil.example, a.www"), "WWW\\.evil.example, a.www");

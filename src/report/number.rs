@@ -1,4 +1,4 @@
-//! Numbers and sizes for people.
+//! Numbers and sizes formatted for people.
 
 use hprof_index::storage::human_bytes::HumanBytes;
 pub use hprof_index::storage::human_bytes::group_digits;
@@ -25,7 +25,7 @@ pub fn signed_bytes(difference: i64) -> String {
     format!("{sign}{}", human_bytes(difference.unsigned_abs()))
 }
 
-/// Formats a share in percent, with one decimal, never rounded up to 100; empty if the whole is 0.
+/// Formats a share as a percentage with one decimal, never rounded up to 100; empty if the whole is 0.
 pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return String::new();
@@ -35,14 +35,14 @@ pub fn percent(part: u64, whole: u64) -> String {
     format!("{:.1}%", if part < whole { percent.min(99.9) } else { percent })
 }
 
-/// Formats a share in percent, rounded, but never up to 100, for lower bounds; empty if the whole is 0.
+/// Formats a share that is a lower bound as a percentage without decimals, never rounded up to 100; empty if the whole is 0.
 pub fn whole_percent(part: u64, whole: u64) -> String {
     let percent = (u128::from(part) * 200 + u128::from(whole)).checked_div(u128::from(whole) * 2);
     let shown = |percent: u128| format!("{}%", if part < whole { percent.min(99) } else { percent });
     percent.map_or_else(String::new, shown)
 }
 
-/// Formats a size: `1.5 GiB`.
+/// Formats a size with a binary unit: `1.5 GiB`.
 pub fn human_bytes(bytes: u64) -> String {
     HumanBytes(bytes).to_string()
 }

@@ -1,37 +1,37 @@
-//! Rows without their type: renderers are compiled once, not for each type of rows.
+//! Type-erased rows, so that renderers are compiled only once, not for each type of rows.
 
 use super::column::{CellTarget, Columns, plain};
 use super::tree::Branch;
 use super::value::Value;
 
-/// A line below a row of a table, such as a frame of its stack.
+/// Line below a row of a table, such as a frame of its stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowLine {
     /// Indentation in columns.
     pub indent: usize,
-    /// Text, not escaped yet.
+    /// Unescaped text.
     pub text: String,
 }
 
-/// Cells of a row, by number of the column.
+/// Cells of a row, accessed by index of the column.
 pub(super) trait Cells {
-    /// Returns the value.
+    /// Returns the value of a column.
     fn value(&self, at: usize) -> Value<'_>;
 
-    /// Returns the CSV value, which is the value unless the column sets another.
+    /// Returns the CSV value of a column, which equals the value unless the column sets another.
     fn csv_value(&self, at: usize) -> Value<'_>;
 
-    /// Returns the text that tables show instead of the value, not escaped yet.
+    /// Returns the unescaped text that tables show instead of the value, if the column sets it.
     fn own_cell(&self, at: usize) -> Option<String>;
 
-    /// Returns the position of the row in the tree that the column shows, if it shows one.
+    /// Returns the position of the row in the tree that the column shows, if it shows a tree.
     fn own_branch(&self, at: usize) -> Option<&Branch>;
 
     /// Returns the link target of the cell on a page, if the column sets it.
     fn own_target(&self, at: usize) -> Option<Option<CellTarget>>;
 }
 
-/// Returns the cell of a table, not escaped yet.
+/// Returns the unescaped text of a cell in a table.
 pub(super) fn table_cell(row: &dyn Cells, at: usize) -> String {
     let cell = row.own_cell(at).unwrap_or_else(|| plain(&row.value(at)));
     match row.own_branch(at) {
@@ -42,30 +42,30 @@ pub(super) fn table_cell(row: &dyn Cells, at: usize) -> String {
 
 /// Cursor over rows, which are generated as they are written.
 pub(super) trait RowCursor: Cells {
-    /// Generates the next row, to which [`Cells`] refer from then on; returns `false` after the last.
+    /// Generates the next row, to which the methods of [`Cells`] refer from then on. Returns `false` after the last row.
     fn advance(&mut self) -> bool;
 
-    /// Skips rows, without generating them where possible; returns `false` if there are not that many.
+    /// Skips `count` rows, without generating them where possible. Returns `false` if fewer rows are left.
     fn skip(&mut self, count: usize) -> bool {
         (0..count).all(|_| self.advance())
     }
 
-    /// Returns the number of rows that follow, if it is known.
+    /// Returns the number of rows that are left, if it is known.
     fn remaining_rows(&self) -> Option<usize> {
         None
     }
 
-    /// Returns whether there is another row after the last requested one.
+    /// Returns whether there are more rows than the requested ones.
     fn has_more(&mut self) -> bool;
 
-    /// Returns the lines below the row in a table.
+    /// Returns the lines below the current row in a table.
     fn lines_below(&self) -> Vec<RowLine>;
 }
 
 /// Function that returns the lines below a row of a table.
 pub(super) type LinesBelow<'m, R> = dyn Fn(&R) -> Vec<RowLine> + 'm;
 
-/// Rows by declared columns.
+/// Cursor over rows with declared columns.
 pub(super) struct ColumnRows<'m, 'c, R, I> {
     columns: &'m Columns<'c, R>,
     below: Option<&'m LinesBelow<'m, R>>,
@@ -76,7 +76,7 @@ pub(super) struct ColumnRows<'m, 'c, R, I> {
 }
 
 impl<'m, 'c, R, I> ColumnRows<'m, 'c, R, I> {
-    /// Creates a cursor before the first of these rows.
+    /// Creates a cursor positioned before the first row.
     pub(super) fn new(columns: &'m Columns<'c, R>, rows: I, below: Option<&'m LinesBelow<'m, R>>) -> Self {
         Self { columns, below, rows, row: None, left: usize::MAX }
     }

@@ -1,5 +1,5 @@
-//! A result on a screen: the lines of its table at a width, with the link targets of its rows. It can be laid out again for
-//! another width.
+//! Result on a terminal screen: the lines of its table at a width, with the link targets of its rows. A screen can be laid out
+//! again for another width.
 
 use std::collections::HashSet;
 use std::io;
@@ -21,24 +21,25 @@ use super::window::WindowPlace;
 pub struct Screen {
     place: WindowPlace,
     sections: Vec<Section>,
-    /// Section with the rows of the result; others are tables around it.
+    /// Index of the section with the rows of the result. Other sections are texts and tables around it.
     rows: Option<usize>,
 }
 
-/// A line of a screen, escaped.
+/// Line of a screen; its text is escaped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ScreenLine {
-    /// Text.
+    /// Escaped text.
     pub text: String,
-    /// Byte ranges that are bold.
+    /// Byte ranges of `text` that are bold.
     pub bold: Vec<Range<usize>>,
-    /// Objects, classes, pages and commands that it names, most important first.
+    /// Objects, classes, pages and commands that the line mentions, most important first.
     pub links: Arc<[CellTarget]>,
-    /// `true` for titles and totals.
+    /// `true` for lines of titles and totals.
     pub is_heading: bool,
-    /// Number of the row of the result, if it shows one; in a tree that was inserted, of the row that it replaced.
+    /// Number of the row in the result, if the line belongs to a row. For a row of an inserted tree, the number of the row that
+    /// the tree replaced.
     pub row: Option<usize>,
-    /// Depth in a tree; 0 in other tables and in texts.
+    /// Depth of the row in a tree; 0 in other tables and in texts.
     pub depth: usize,
 }
 
@@ -47,7 +48,7 @@ impl Screen {
         Self { place, ..Self::default() }
     }
 
-    /// Returns its position in the result.
+    /// Returns the position of the screen in the result.
     pub fn place(&self) -> WindowPlace {
         self.place
     }
@@ -61,7 +62,7 @@ impl Screen {
         self.sections.push(Section::Table(rows));
     }
 
-    /// Returns the size of its texts, tables and links in bytes.
+    /// Returns the size in memory of the screen's texts, tables and links in bytes.
     pub fn byte_count(&self) -> usize {
         self.sections.iter().map(Section::byte_count).fold(0, usize::saturating_add)
     }
@@ -73,7 +74,7 @@ impl Screen {
         }
     }
 
-    /// Returns the objects that rows of the result are about.
+    /// Returns the objects described by the rows of the result.
     pub fn objects(&self) -> HashSet<ObjectId> {
         let rows = self.table().map_or(&[][..], TableBuilder::rows);
         let object = |target: &CellTarget| match target {
@@ -83,8 +84,8 @@ impl Screen {
         rows.iter().flat_map(|row| row.targets.iter()).filter_map(object).collect()
     }
 
-    /// Replaces the row of an object in a tree by the rows of the tree that starts at it, one level deeper than they
-    /// are. Returns `false` if the tree does not contain the object.
+    /// Replaces the row of an object in a tree, and the rows below it, by the rows of the tree that starts at this object, at
+    /// the depth of the replaced row. Returns `false` if the screen does not contain the object.
     pub fn graft(&mut self, object: ObjectId, tree: &Self) -> bool {
         let Some(table) = self.table() else { return false };
         let is_wanted = |row: &TableRow| row.targets.contains(&CellTarget::Object(object));
@@ -93,11 +94,11 @@ impl Screen {
         };
         let replaced = table.rows().get(at);
         let branch = replaced.map(TableRow::branch).unwrap_or_default();
-        // Rows of the tree that are already present.
+        // The tree may already contain rows below the object.
         let is_below = |row: &&TableRow| row.depth() > branch.depth as usize;
         let end = at + 1 + table.rows().iter().skip(at + 1).take_while(is_below).count();
         let in_result = replaced.map_or(0, |row| row.number);
-        // Lines of the rows below continue to the left of the inserted rows.
+        // To the left of the inserted rows, the lines of the outer tree continue.
         let below = branch.continuation();
         let mut rows = grafted.rows().to_vec();
         for (number, row) in rows.iter_mut().enumerate() {
@@ -116,14 +117,16 @@ impl Screen {
         true
     }
 
-    /// Returns whether a row below the first contains a text, which is in lower case, or is about one of these objects.
+    /// Returns whether a row after the first contains a text, ignoring case, or links to one of the given objects. The text
+    /// must be in lower case.
     pub fn has_below(&self, text: &str, objects: &[ObjectId]) -> bool {
         let is_of = |target: &CellTarget| matches!(target, CellTarget::Object(id) if objects.contains(id));
         let is_wanted = |row: &TableRow| row.contains(text) || row.targets.iter().any(is_of);
         self.table().is_some_and(|table| table.rows().iter().skip(1).any(is_wanted))
     }
 
-    /// Leaves only rows that contain a text, which is in lower case, and the rows above them in their tree.
+    /// In a tree, keeps only rows that contain a text, ignoring case, and the ancestors of these rows. The text must be in
+    /// lower case. Other tables are unchanged.
     pub fn sift(&mut self, text: &str) {
         let Some(table) = self.table() else { return };
         let depths: Vec<usize> = table.rows().iter().map(TableRow::depth).collect();
@@ -135,7 +138,7 @@ impl Screen {
         let rows = table.rows().iter().zip(shown).filter(|(_, is_shown)| *is_shown);
         let mut rows: Vec<TableRow> = rows.map(|(row, _)| row.clone()).collect();
         let mut depths: Vec<u32> = rows.iter().map(|row| row.branch().depth).collect();
-        // Rows that follow belong to the tree, unless its next row starts another.
+        // Rows after the window belong to the same tree, unless the next one starts another tree.
         depths.extend(depths.last().filter(|_| self.place.has_more).map(|depth| *depth.min(&1)));
         for (row, branch) in rows.iter_mut().zip(tree::branches(&depths)) {
             row.set_branch(&branch);
@@ -145,16 +148,16 @@ impl Screen {
         }
     }
 
-    /// Lays the screen out for a width.
+    /// Returns the lines of the screen at a width.
     pub fn lines(&self, width: u16) -> Vec<ScreenLine> {
         let style = Style { width: Some(width.max(1)), ..Style::default() };
         let mut lines = LineCollector::default();
         for (at, section) in self.sections.iter().enumerate() {
             let first = lines.lines.len();
-            // Collecting lines does not fail.
+            // Collecting lines cannot fail.
             let _ = section.clone().write(&mut lines, style);
             if let Section::Line(text) = section {
-                // A line of a wrapped sentence without an object ID gets the links of the entire sentence.
+                // A line of a wrapped sentence that contains no object ID has the links of the entire sentence.
                 let links: Arc<[CellTarget]> = ids(&super::escape::text(text)).into();
                 let without = lines.lines.iter_mut().skip(first).filter(|line| line.links.is_empty());
                 without.for_each(|line| line.links = links.clone());
@@ -182,7 +185,7 @@ impl Screen {
     }
 }
 
-/// Collects lines.
+/// Collector of the lines of a screen.
 #[derive(Default)]
 struct LineCollector {
     lines: Vec<ScreenLine>,
@@ -203,21 +206,21 @@ impl LineSink for LineCollector {
 }
 
 impl ScreenLine {
-    /// Creates a line of a text; object IDs in it are links.
+    /// Creates a line of text. Object IDs in the text become links.
     pub fn of_text(text: &str) -> Self {
         let text = super::escape::text(text).into_owned();
         Self { links: ids(&text).into(), text, ..Self::default() }
     }
 }
 
-/// Returns the object IDs in a text. They are never shortened.
+/// Returns the object IDs in a text, which are never shortened.
 fn ids(text: &str) -> Vec<CellTarget> {
     let mut all: Vec<CellTarget> = Vec::new();
     for (at, _) in text.match_indices("0x") {
         let before = text.get(..at).and_then(|before| before.chars().next_back());
         let rest = text.get(at..).unwrap_or_default();
         let digits = rest.get(2..fit::id_length(rest)).unwrap_or_default();
-        // The address in the name of a hidden class is no object ID.
+        // The hexadecimal number in the name of a hidden class is not an object ID.
         let is_name = before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '.' | '/' | '+'));
         if let (false, Ok(id)) = (is_name, u64::from_str_radix(digits, 16)) {
             let target = CellTarget::Object(ObjectId(id));
@@ -238,10 +241,10 @@ pub(super) mod tests {
     use crate::json::DumpHeader;
     use crate::{Format, value::Value};
 
-    /// An object with a text, which its tree precedes.
+    /// Row of the tests: object ID, position in a tree, and text.
     pub(crate) type Row = (u64, Branch, &'static str);
 
-    /// Makes rows of objects and texts; those of a tree are drawn.
+    /// Creates rows from objects and drawn texts; a tree's lines are taken from the texts.
     pub(crate) fn rows(drawn: &[(u64, &'static str)], is_tree: bool) -> Vec<Row> {
         let row = |&(id, text): &(u64, &'static str)| {
             let rest =
@@ -310,7 +313,7 @@ pub(super) mod tests {
         assert!(screen.has_below("z", &[ObjectId(5)]) && !screen.has_below("z", &[ObjectId(1)]));
         screen.sift("y");
         let text: Vec<String> = screen.lines(80).into_iter().map(|line| line.text).collect();
-        // The last child that is shown is the last of its parent.
+        // The last child shown is drawn as the last child of its parent.
         assert_eq!(text[2..6], ["0x1  a", "0x2  └─ b", "0x3     └─ y", "0x8  y"]);
         assert_eq!(screen.table().unwrap().rows().len(), 4);
         let depths: Vec<usize> = screen.lines(80).iter().map(|line| line.depth).collect();

@@ -9,27 +9,27 @@ use super::line::{LineSink, TableRow};
 use super::rows::{ColumnRows, RowCursor, RowLine};
 use super::table::{self, Style, TableBuilder};
 
-/// A text or table above or below a table.
+/// Text or table above or below the table of a result.
 #[derive(Debug, Clone)]
 pub enum Section {
-    /// A line; escaped here.
+    /// Line of unescaped text.
     Line(String),
-    /// Lines; escaped here.
+    /// Lines of unescaped text.
     Text(String),
-    /// Lines that are not wrapped, such as commands to copy; escaped here. Pages with links omit them.
+    /// Lines of unescaped text that are not wrapped, such as commands to copy. Pages with links omit them.
     Unwrapped(Vec<UnwrappedLine>),
-    /// A line about options, for a shell; escaped here. Pages omit it.
+    /// Line of unescaped text about command-line options. Pages omit it.
     Options(String),
-    /// Another table.
+    /// Additional table.
     Table(TableBuilder),
 }
 
-/// A line that is not wrapped.
+/// Line that is not wrapped, with an optional link target.
 #[derive(Debug, Clone)]
 pub struct UnwrappedLine {
-    /// Text.
+    /// Unescaped text.
     pub text: String,
-    /// Link target, for a screen.
+    /// Target of the line's link, for a screen.
     pub target: Option<CellTarget>,
 }
 
@@ -45,12 +45,12 @@ impl Section {
         Self::Unwrapped(lines.into_iter().map(UnwrappedLine::from).collect())
     }
 
-    /// Creates a table of these rows.
+    /// Creates a table with the given rows.
     pub fn table<R>(columns: &Columns<'_, R>, rows: impl IntoIterator<Item = R>) -> Self {
         Self::table_with(columns, rows, |_| Vec::new())
     }
 
-    /// Creates a table with lines below each of its rows.
+    /// Creates a table with the given rows, and lines below each row.
     pub fn table_with<R>(
         columns: &Columns<'_, R>,
         rows: impl IntoIterator<Item = R>,
@@ -65,7 +65,7 @@ impl Section {
         Self::Table(table)
     }
 
-    /// Returns its size in bytes.
+    /// Returns the size of the section in memory in bytes.
     pub(super) fn byte_count(&self) -> usize {
         match self {
             Self::Line(text) | Self::Text(text) | Self::Options(text) => text.len(),
@@ -77,7 +77,7 @@ impl Section {
         }
     }
 
-    /// Converts to a block of a page.
+    /// Converts the section to a block of a page; `None` if pages omit it.
     pub(super) fn into_piece(self) -> Option<GridBlock> {
         Some(match self {
             Self::Line(line) => GridBlock::Line(line),
@@ -88,7 +88,7 @@ impl Section {
         })
     }
 
-    /// Writes the lines.
+    /// Writes the lines of the section.
     pub(super) fn write(self, out: &mut dyn LineSink, style: Style) -> io::Result<()> {
         match self {
             Self::Line(line) | Self::Options(line) => table::write_text(out, &escape::text(&line), style),

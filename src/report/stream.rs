@@ -1,10 +1,10 @@
-//! Rows that are generated as they are written: millions of them take no memory.
+//! Lists of rows that are generated as they are written, so that millions of rows take no memory.
 
 use std::cell::RefCell;
 
 use serde::{Serialize, Serializer};
 
-/// A list whose items are generated as it is serialized, once.
+/// List whose items are generated as it is serialized. It can be serialized only once.
 #[derive(Debug)]
 pub struct StreamedList<I>(RefCell<Option<I>>);
 

@@ -1,4 +1,4 @@
-//! Tables for people: columns that fit the terminal, plain text in a pipe.
+//! Tables for people: columns are fitted to the terminal; a pipe gets plain text.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -12,55 +12,56 @@ use super::line::{LineOf, LineSink, TableRow, TextSink};
 use super::rows::RowCursor;
 use super::{escape, fit, layout};
 
-/// Style of a table.
+/// Style in which tables are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Style {
-    /// Width of the terminal in columns; `None` in a pipe, where lines are not shortened.
+    /// Width of the terminal in columns; `None` for a pipe, to which lines are written in full.
     pub width: Option<u16>,
     /// `true` to use colours.
     pub color: bool,
-    /// Option that shows all rows; may be empty.
+    /// Option of the command that shows all rows; may be empty.
     pub all_rows: &'static str,
-    /// Option that shows all columns; may be empty.
+    /// Option of the command that shows all columns; may be empty.
     pub all_columns: &'static str,
 }
 
-/// Returns the effect of an option in parentheses, to append to a sentence.
+/// Returns an option and its effect in parentheses, to append to a sentence; empty without an option.
 pub(crate) fn option(option: &str, does: &str) -> String {
     if option.is_empty() { String::new() } else { format!(" ({option} {does})") }
 }
 
-/// Builder of a table.
+/// Table under construction.
 #[derive(Debug, Clone)]
 pub struct TableBuilder {
     columns: Vec<Header>,
     rows: Vec<TableRow>,
     footer: Vec<Vec<String>>,
-    /// Length of the longest cell in bytes.
+    /// Length in bytes of the longest cell.
     longest: usize,
-    /// `true` if long cells are shortened.
+    /// `true` if long cells are shortened as they are added.
     is_cut: bool,
 }
 
-/// Maximum number of columns of a cell in a table of [`MAX_BYTES`]. No name of a real class is that long; a malicious dump can
+/// Maximum number of columns of a cell in a table larger than [`MAX_BYTES`]. No name of a real class is that long, but a
+/// malicious dump can have a name of 64 KiB in a million rows.
 /// have a name of 64 KiB in a million rows.
 pub const LONGEST_CELL: usize = 1000;
-/// Size in bytes that the rows of a table would take, all as wide as the widest, above which long cells lose their
+/// Maximum size in bytes of a table's rows if all were as wide as the widest row. In larger tables, long cells lose their
 /// middle.
 pub const MAX_BYTES: usize = 1 << 26;
-/// Number of rows that are collected at a time. The first part determines the columns and their minimum widths; later
-/// rows are written as they come, so that a result of any length takes no more memory than one part.
+/// Number of rows that are collected at a time. The first part determines the columns and their minimum widths. Later parts are
+/// written as they are generated, so that a result of any length takes no more memory than one part.
 pub(super) const PART: u64 = 1 << 13;
 
-/// Properties of a table's part that later parts depend on.
+/// Widths and state of a written part of a table, for the parts that follow.
 #[derive(Debug)]
 struct ColumnWidths {
-    /// Width of each column; `None` for one that is left out, also in later parts.
+    /// Width of each column; `None` for a column that is left out in this part and all later ones.
     widths: Vec<Option<usize>>,
     is_cut: bool,
 }
 
-/// A table that is written in parts.
+/// Writer of a table that is written in parts.
 pub(super) struct Parts<'m> {
     schema: &'m Schema,
     totals: &'m [Vec<(&'static str, String)>],
@@ -69,17 +70,17 @@ pub(super) struct Parts<'m> {
 }
 
 impl<'m> Parts<'m> {
-    /// Creates a table of a result's columns, with rows of totals.
+    /// Creates a writer for the columns of a result and rows of totals.
     pub(super) fn new(schema: &'m Schema, totals: &'m [Vec<(&'static str, String)>], style: Style) -> Self {
         Self { schema, totals, style, found: None }
     }
 
-    /// Returns whether it has no columns to show rows in.
+    /// Returns whether the table has no columns.
     pub(super) fn has_no_columns(&self) -> bool {
         self.schema.table_columns().next().is_none()
     }
 
-    /// Builds the next part; returns it with its number of rows, and whether it is the last.
+    /// Builds the next part. Returns the part, its number of rows, and `true` if it is the last part.
     pub(super) fn next(&self, rows: &mut dyn RowCursor) -> (TableBuilder, u64, bool) {
         let mut part = TableBuilder::from_schema(self.schema);
         part.is_cut = self.found.as_ref().is_some_and(|found| found.is_cut);
@@ -88,7 +89,7 @@ impl<'m> Parts<'m> {
         (part, count, is_last)
     }
 
-    /// Writes a part.
+    /// Writes a part of the table.
     ///
     /// # Errors
     /// If `out` cannot be written.
@@ -100,7 +101,7 @@ impl<'m> Parts<'m> {
 }
 
 impl TableBuilder {
-    /// Creates a table with these columns, the last of which is shortened to fit the terminal.
+    /// Creates a table with the given columns. The last one is shortened to fit the terminal.
     pub fn new(columns: &[(&'static str, Align)]) -> Self {
         let last = columns.len().saturating_sub(1);
         let fit = |at: usize| if at == last { Fit::Shorten { priority: 0 } } else { Fit::Whole };
@@ -109,7 +110,7 @@ impl TableBuilder {
         Self::with(columns.iter().enumerate().map(header).collect())
     }
 
-    /// Creates a table of a result's columns.
+    /// Creates an empty table with the columns of a result.
     pub(super) fn from_schema(schema: &Schema) -> Self {
         Self::with(schema.table_columns().map(|(_, column)| column.header.clone()).collect())
     }
@@ -118,7 +119,7 @@ impl TableBuilder {
         Self { columns, rows: Vec::new(), footer: Vec::new(), longest: 0, is_cut: false }
     }
 
-    /// Wraps lines of the last column that do not fit the terminal, instead of shortening them: for sentences.
+    /// Wraps lines of the last column that do not fit the terminal instead of shortening them, for sentences.
     pub fn wrapping(mut self) -> Self {
         if let Some(last) = self.columns.last_mut() {
             last.fit = Fit::Wrap;
@@ -126,20 +127,20 @@ impl TableBuilder {
         self
     }
 
-    /// Creates a table of names and texts, without titles; long texts are wrapped.
+    /// Creates a table of names and texts without titles. Long texts are wrapped.
     pub fn pairs<K: AsRef<str>, V: AsRef<str>>(rows: impl IntoIterator<Item = (K, V)>) -> Self {
         let mut table = Self::new(&[("", Align::Left), ("", Align::Left)]).wrapping();
         rows.into_iter().for_each(|(name, text)| table.row([name.as_ref(), text.as_ref()]));
         table
     }
 
-    /// Adds a row; texts are escaped here.
+    /// Adds a row of unescaped texts.
     pub fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
         let cells = cells.into_iter().map(|cell| escape::text(cell.as_ref()).into_owned()).collect();
         self.push_row(TableRow { cells, ..TableRow::default() });
     }
 
-    /// Adds a row with link targets, for a screen.
+    /// Adds a row of unescaped texts with link targets, for a screen.
     pub fn linked_row<S: AsRef<str>>(
         &mut self,
         cells: impl IntoIterator<Item = S>,
@@ -151,12 +152,12 @@ impl TableBuilder {
         }
     }
 
-    /// Adds all rows by declared columns, and the lines below them.
+    /// Adds all rows of a cursor, including the lines below them.
     pub(super) fn push_all(&mut self, schema: &Schema, rows: &mut dyn RowCursor) {
         self.push_some(schema, rows, u64::MAX);
     }
 
-    /// Adds up to `most` rows. Returns their number, and whether no rows follow.
+    /// Adds up to `most` rows. Returns the number of added rows, and `true` if no rows follow.
     fn push_some(&mut self, schema: &Schema, rows: &mut dyn RowCursor, most: u64) -> (u64, bool) {
         let mut count = 0;
         while count < most {
@@ -169,7 +170,7 @@ impl TableBuilder {
         (count, false)
     }
 
-    /// Adds the current row.
+    /// Adds the current row of a cursor.
     pub(super) fn push_current(&mut self, schema: &Schema, rows: &dyn RowCursor) {
         self.push_row(TableRow::current(schema, rows));
     }
@@ -179,7 +180,7 @@ impl TableBuilder {
         &self.rows
     }
 
-    /// Replaces rows by others, which are as wide as those of this table.
+    /// Replaces a range of rows. The new rows must have as many cells as the other rows of the table.
     pub(super) fn replace_rows(&mut self, range: Range<usize>, rows: Vec<TableRow>) {
         if range.end <= self.rows.len() {
             let longest = rows.iter().flat_map(|row| &row.cells).map(String::len).max();
@@ -201,12 +202,13 @@ impl TableBuilder {
         }
     }
 
-    /// Adds a row of totals, below a line.
+    /// Adds a row of totals of unescaped texts, which is separated by a line.
     pub fn total<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
         self.footer.push(cells.into_iter().map(|cell| escape::text(cell.as_ref()).into_owned()).collect());
     }
 
-    /// Adds a row of totals: cells by the title of their column, those of one title in the order of the columns.
+    /// Adds a row of totals. Each cell is given with the title of its column; cells with the same title are in the order of the
+    /// columns.
     pub(super) fn total_by_title(&mut self, cells: &[(&'static str, String)]) {
         let mut left: Vec<&(&'static str, String)> = cells.iter().collect();
         let row: Vec<String> = (self.columns.iter())
@@ -218,7 +220,7 @@ impl TableBuilder {
         self.total(row);
     }
 
-    /// Converts to a grid without link targets.
+    /// Converts the table to a grid without link targets.
     pub(super) fn into_grid(self) -> Grid {
         let row = |row: TableRow| GridRow {
             cells: row.cells.into_iter().map(|text| GridCell { text, target: None }).collect(),
@@ -232,14 +234,14 @@ impl TableBuilder {
         }
     }
 
-    /// Returns the width of each column; `None` for one that is left out. After other parts no further column is left
-    /// out, and none is narrower than before if the terminal is wide enough: a number that needs more gets it.
+    /// Returns the width of each column, or `None` for a column that is left out. In a later part, no further column is left
+    /// out and, if the terminal is wide enough, no column is narrower than `before`; a wider number gets more space.
     fn rooms(&self, terminal: usize, before: Option<&ColumnWidths>) -> Vec<Option<usize>> {
         let was = |column: usize| before.and_then(|found| *found.widths.get(column)?);
         let measure = |column: usize, of: fn(&str) -> usize| -> usize {
             let rows = self.rows.iter().map(|row| &row.cells).chain(&self.footer);
             let cells = rows.filter_map(|cells| cells.get(column)).map(|cell| of(cell));
-            // Titles are above the first part only.
+            // Only the first part has titles.
             let title = self.columns.get(column).filter(|_| before.is_none());
             cells.max().unwrap_or(0).max(title.map_or(0, |header| of(&header.title)))
         };
@@ -281,7 +283,7 @@ impl TableBuilder {
         self.write_lines(&mut TextSink { out, color: style.color }, style)
     }
 
-    /// Writes the lines of the table.
+    /// Writes the lines of the table to a sink.
     pub(super) fn write_lines(self, out: &mut dyn LineSink, style: Style) -> io::Result<()> {
         self.write_part(out, style, None, true).map(drop)
     }
@@ -294,7 +296,7 @@ impl TableBuilder {
         before: Option<ColumnWidths>,
         is_last: bool,
     ) -> io::Result<ColumnWidths> {
-        // A pipe gets everything at full width.
+        // A pipe gets all cells at full width.
         let rooms = match style.width {
             Some(width) => self.rooms(width.into(), before.as_ref()),
             None => vec![Some(usize::MAX); self.columns.len()],
@@ -305,7 +307,7 @@ impl TableBuilder {
             columns.iter().zip(&rooms).filter_map(|(header, room)| room.map(|_| header)).collect();
         let fit = |row: Vec<String>| -> Vec<String> {
             let cells = row.into_iter().zip(&columns).zip(&rooms);
-            // A pipe gets each cell in full, also if its column was narrower before.
+            // A pipe gets each cell in full, even if the column was narrower in earlier parts.
             let room = |room: usize| if style.width.is_some() { room } else { usize::MAX };
             cells.filter_map(|((cell, header), of)| Some(fit_cell(cell, header.fit, room((*of)?)))).collect()
         };
@@ -314,13 +316,13 @@ impl TableBuilder {
         let titles = (has_titles && is_first)
             .then(|| fit(columns.iter().map(|header| header.title.clone().into_owned()).collect()));
         if let Some(found) = &before {
-            // Columns are at least as wide as before, if they still fit.
+            // Columns are at least as wide as in earlier parts, if they still fit.
             let widths = found.widths.iter().zip(&rooms);
             grid.widen(widths.filter_map(|(width, room)| Some((*width)?.min((*room)?))));
         }
         let rows: Vec<TableRow> =
             rows.into_iter().map(|row| TableRow { cells: fit(row.cells), ..row }).collect();
-        // Widths include the totals, wherever they are.
+        // All parts take the width of the totals into account, whichever part shows them.
         let footer: Vec<Vec<String>> = footer.into_iter().filter(|_| is_last || is_first).map(fit).collect();
         let all = titles.iter().chain(rows.iter().map(|row| &row.cells)).chain(&footer);
         all.for_each(|cells| grid.measure(cells));
@@ -370,7 +372,7 @@ fn fit_cell(cell: String, fit: Fit, room: usize) -> String {
     }
 }
 
-/// Writes a line of text, wrapped if the terminal is narrower. It is already escaped.
+/// Writes a line of escaped text, wrapped to the width of the terminal.
 pub(super) fn write_text(out: &mut dyn LineSink, text: &str, style: Style) -> io::Result<()> {
     let lines = style.width.map_or_else(|| vec![text.to_owned()], |width| fit::wrap(text, width.into(), 0));
     lines.iter().try_for_each(|line| out.line(line, &[], LineOf::Text))
@@ -381,14 +383,14 @@ impl RowLine {
         let text = escape::text(&self.text);
         let indent = style.width.map_or(self.indent, |width| self.indent.min(usize::from(width) / 2));
         let room = style.width.map_or(usize::MAX, |width| usize::from(width) - indent);
-        // A path is read from start to end: it is wrapped, not truncated.
+        // A path is read from start to end, so it is wrapped, not truncated.
         let is_path = text.contains(" -> ") && fit::width(&text) > room;
         let lines = if is_path { fit::wrap(&text, room, 2) } else { vec![fit::names(&text, room)] };
         lines.iter().try_for_each(|line| out.line(&format!("{:indent$}{line}", ""), &[], LineOf::Text))
     }
 }
 
-/// Shortens the cells of a row that are too long for a large table.
+/// Shortens the long cells of a row in a large table.
 fn cut(row: &mut [String]) {
     for cell in row.iter_mut().filter(|cell| cell.len() > LONGEST_CELL) {
         *cell = fit::middle(cell, LONGEST_CELL);
@@ -436,7 +438,7 @@ mod tests {
                 let lines: Vec<&str> = text.lines().collect();
                 assert_eq!(lines.len() as u64, rows + 2, "{rows}");
                 assert!(lines[0].trim_start().starts_with("number"));
-                // The first part determines the widths of columns for later ones.
+                // The first part determines the widths of columns in later parts.
                 for (row, line) in (0..rows).zip(&lines[1..]) {
                     let width = if rows > PART { 6 } else { line.find("name").unwrap() - 2 };
                     assert_eq!(*line, format!("{:>width$}  name {}", group_digits(row), row % 100), "{rows}");
@@ -480,7 +482,7 @@ mod tests {
                 .unwrap();
             String::from_utf8(out).unwrap()
         };
-        // Names fit into 78 columns in the first part, but not next to the numbers of the last.
+        // Names fit into 78 columns in the first part, but not next to the longer numbers of the last part.
         for width in [78, 80, 120] {
             let text = written(width);
             for (row, line) in (0..rows).zip(text.lines().skip(1)) {
@@ -494,7 +496,7 @@ mod tests {
                 assert!(width < 120 || named == name(row), "{width}: {line}");
             }
         }
-        // A narrow terminal has no space for numbers next to a name; those that are shown are right.
+        // A narrow terminal has no space for numbers next to a name, but the numbers shown are correct.
         let narrow = written(31);
         let last = narrow.lines().rfind(|line| line.contains("Customer")).unwrap();
         let words: Vec<&str> = last.split_whitespace().collect();
@@ -532,7 +534,7 @@ mod tests {
         );
     }
 
-    /// Bold cells are found after an empty column, shortened names and wide characters.
+    /// Bold cells are at the right position after an empty column, shortened names and wide characters.
     #[test]
     fn cells_are_bold_where_they_stand() {
         let columns = || {

@@ -1,29 +1,29 @@
-//! Trees and bars for people.
+//! Lines of trees, and bars, drawn with characters.
 
-/// Depth below which levels are not drawn separately: a line would be mostly space.
+/// Maximum depth that is drawn; deeper levels are drawn like it, as lines would be mostly space.
 const DEEPEST: usize = 40;
 /// Width of a bar in characters.
 const BAR_WIDTH: u64 = 10;
 
-/// Position of a row in its tree, with the lines that lead to it.
+/// Position of a row in its tree: its depth, and the lines drawn before it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Branch {
-    /// Depth; 0 for the first level.
+    /// Depth in the tree; 0 for the first level.
     pub depth: u32,
-    /// Lines at the start of the row's cell; empty for the first level.
+    /// Lines drawn at the start of the row's cell; empty for the first level.
     pub lines: String,
 }
 
 impl Branch {
-    /// Returns the lines to the left of anything below the row.
+    /// Returns the lines that continue to the left of rows below this row.
     pub fn continuation(&self) -> String {
         self.lines.replace("├─ ", "│  ").replace("└─ ", "   ")
     }
 }
 
-/// Returns the lines that lead to each row of a tree, given the rows' depths in preorder.
+/// Returns the position of each row of a tree, given the rows' depths in preorder.
 pub fn branches(depths: &[u32]) -> Vec<Branch> {
-    // Whether a sibling follows is known from the bottom up: by depth, `true` if there is one before the level ends.
+    // Siblings are known from the bottom up. By depth: `true` if a sibling follows before the level ends.
     let mut follows: Vec<bool> = Vec::new();
     let mut out: Vec<Branch> = Vec::with_capacity(depths.len());
     for given in depths.iter().rev() {
@@ -51,8 +51,8 @@ pub fn branches(depths: &[u32]) -> Vec<Branch> {
     out
 }
 
-/// Returns which rows of a tree are shown, given the wanted rows and the depths of all rows in preorder: the wanted rows and
-/// their ancestors.
+/// Returns whether each row of a tree is shown, given the depths of all rows in preorder and the wanted rows: the wanted rows
+/// and their ancestors are shown.
 pub fn with_above(depths: &[usize], is_wanted: &[bool]) -> Vec<bool> {
     let mut shown = is_wanted.to_vec();
     // Ancestors of the current row.
@@ -60,7 +60,7 @@ pub fn with_above(depths: &[usize], is_wanted: &[bool]) -> Vec<bool> {
     for (row, depth) in depths.iter().enumerate() {
         while above.pop_if(|(_, other)| *other >= *depth).is_some() {}
         if is_wanted.get(row).copied().unwrap_or(false) {
-            // Ancestors that are shown already have theirs shown.
+            // If an ancestor is already shown, so are its own ancestors.
             for (ancestor, _) in above.iter().rev() {
                 match shown.get_mut(*ancestor) {
                     Some(is_shown) if !*is_shown => *is_shown = true,
@@ -73,7 +73,7 @@ pub fn with_above(depths: &[usize], is_wanted: &[bool]) -> Vec<bool> {
     shown
 }
 
-/// Returns the number of children of each row among the rows, given the rows' depths in preorder.
+/// Returns the number of children of each row, given the rows' depths in preorder. Only children among the rows are counted.
 pub fn children(depths: &[u32]) -> Vec<u64> {
     let mut out = vec![0; depths.len()];
     // Ancestors of the current row.
@@ -88,14 +88,14 @@ pub fn children(depths: &[u32]) -> Vec<u64> {
     out
 }
 
-/// Draws a share as a bar, to an eighth of a character.
+/// Draws a share as a bar with a resolution of an eighth of a character.
 pub fn bar(part: u64, whole: u64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     if whole == 0 {
         return String::new();
     }
     let eighths = u128::from(part.min(whole)) * u128::from(BAR_WIDTH * 8) / u128::from(whole);
-    // At most eight times the width.
+    // The number is at most eight times the width of a bar.
     let eighths = usize::try_from(eighths).unwrap_or(0);
     let rest = EIGHTHS.get(eighths % 8).copied().unwrap_or_default();
     format!("{}{rest}", "█".repeat(eighths / 8))

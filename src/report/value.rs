@@ -1,4 +1,4 @@
-//! Values of cells, before a renderer formats them.
+//! Unformatted values of cells.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,10 +12,10 @@ use hprof_query::dictionary::Name;
 use hprof_query::fact::FactValue;
 use hprof_values::{ObjectId, TraceSerial};
 
-/// Value of a cell. Texts are raw, as in the dump: each renderer escapes them.
+/// Value of a cell. Texts are raw, as in the dump; each renderer escapes them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Value<'a> {
-    /// Unknown or missing: `null` in JSON, empty elsewhere.
+    /// Unknown or missing value: `null` in JSON, empty elsewhere.
     #[default]
     Null,
     /// A boolean.
@@ -30,21 +30,21 @@ pub enum Value<'a> {
     Id(ObjectId),
     /// A text.
     Text(Cow<'a, str>),
-    /// A text that CSV does not escape: a number with the digits that Java prints, or an escaped text.
+    /// A text that CSV does not escape: a number with the digits that Java prints, or a text that is already escaped.
     Verbatim(Cow<'a, str>),
-    /// A list; in CSV a cell with its values joined by `; `.
+    /// A list; in CSV one cell with the values joined by `; `.
     List(Vec<Value<'a>>),
-    /// A record; in CSV a column for each field that its column declares, else `key=value` in a cell.
+    /// A record; in CSV one column for each field that the column declares, otherwise `key=value` in one cell.
     Record(Vec<(Cow<'a, str>, Value<'a>)>),
     /// A list whose values are generated as they are written.
     LazyList(LazyList<'a>),
 }
 
-/// A list of values that need not fit into memory.
+/// List whose values are generated as it is written, and need not fit into memory.
 #[derive(Clone)]
 pub struct LazyList<'a>(Arc<dyn MakeValues + Send + Sync + 'a>);
 
-/// Source of a list's values. It is a trait, so that [`Value`] stays covariant.
+/// Source of a list's values. It is a trait, so that [`Value`] is covariant.
 trait MakeValues {
     fn make(&self) -> Box<dyn Iterator<Item = Value<'static>> + '_>;
 }
@@ -58,12 +58,12 @@ impl<F: Fn() -> I, I: Iterator<Item = Value<'static>>> MakeValues for Maker<F, I
 }
 
 impl<'a> LazyList<'a> {
-    /// Creates a list of the values of `make`, which is called whenever it is written.
+    /// Creates a list of the values that `make` returns. `make` is called each time the list is written.
     pub fn new<I: Iterator<Item = Value<'static>> + 'a>(make: impl Fn() -> I + Send + Sync + 'a) -> Self {
         Self(Arc::new(Maker(make, PhantomData)))
     }
 
-    /// Generates the values.
+    /// Generates the values of the list.
     pub fn values(&self) -> impl Iterator<Item = Value<'static>> + '_ {
         self.0.make()
     }
@@ -82,7 +82,7 @@ impl PartialEq for LazyList<'_> {
 }
 
 impl Value<'_> {
-    /// Returns the value that a record has for a key, nested ones after a dot; `Null` if there is none.
+    /// Returns the value of a key in a record; a dot in the key refers to a nested record. `Null` if there is no value.
     pub(super) fn at(&self, key: &str) -> &Self {
         let Self::Record(values) = self else { return &Self::Null };
         match (values.iter().find(|(known, _)| known == key), key.split_once('.')) {
@@ -116,7 +116,7 @@ impl Value<'_> {
 }
 
 impl<'a> From<FactValue<'a>> for Value<'a> {
-    /// Converts the value of a fact. A class is `null`: only its dump has its name.
+    /// Converts the value of a fact. A class becomes `null`, because its name is known only with the dump.
     fn from(value: FactValue<'a>) -> Self {
         match value {
             FactValue::Null | FactValue::Class(_) => Self::Null,
@@ -170,7 +170,7 @@ impl From<TraceSerial> for Value<'_> {
     }
 }
 
-/// Converts serde's form of a library type: records of figures.
+/// Converts the serialized form of a library type, such as a record of figures.
 impl From<serde_json::Value> for Value<'_> {
     fn from(value: serde_json::Value) -> Self {
         use serde_json::Value as Json;
@@ -191,7 +191,7 @@ impl From<serde_json::Value> for Value<'_> {
     }
 }
 
-/// Creates a record of names and values.
+/// Creates a record from names and values.
 pub fn record<'a, const N: usize>(values: [(Name, Value<'a>); N]) -> Value<'a> {
     Value::Record(values.into_iter().map(|(name, value)| (Cow::Borrowed(name.key), value)).collect())
 }
@@ -201,12 +201,12 @@ pub fn list<'a, T: Into<Value<'a>>>(values: impl IntoIterator<Item = T>) -> Valu
     Value::List(values.into_iter().map(Into::into).collect())
 }
 
-/// Creates an object ID, or null.
+/// Creates an object ID, or `null` for `None`.
 pub fn id<'a>(id: impl Into<Option<ObjectId>>) -> Value<'a> {
     id.into().map_or(Value::Null, Value::Id)
 }
 
-/// As JSON: object IDs are hex strings.
+/// Serializes as in JSON: object IDs are hex strings.
 impl Serialize for Value<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

@@ -1,4 +1,4 @@
-//! A window of the rows of a result: the rows that a screen shows.
+//! Window of a result's rows: the rows that a screen shows.
 
 use std::collections::VecDeque;
 
@@ -9,37 +9,37 @@ use super::line::TableRow;
 use super::rows::RowCursor;
 use super::table::TableBuilder;
 
-/// Maximum number of rows of a window. A result can have one for each object of a heap.
+/// Maximum number of rows of a window. A result can have one row for each object of a heap.
 pub const MAX_ROWS: usize = 20_000;
 
-/// Rows of a result that a screen has.
+/// Request for the rows of a result that a screen shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowWindow {
     /// Number of the first row.
     pub start: usize,
     /// Maximum number of rows, at most [`MAX_ROWS`].
     pub count: usize,
-    /// `true` for the last rows; `start` is ignored.
+    /// `true` for a window at the end of the result; `start` is ignored.
     pub is_last: bool,
-    /// Link targets of the row that the window is around; `start` is ignored. Without such a row, the window has the first
-    /// rows.
+    /// Link targets of the row around which the window is placed; `start` is ignored. If there is no such row, the window has
+    /// the first rows.
     pub around: Option<Vec<CellTarget>>,
-    /// Only rows that contain this text, in either case, and the rows above them in their tree are counted; empty for all.
+    /// If not empty, only rows that contain this text, ignoring case, are counted, and their ancestors in a tree.
     pub text: String,
-    /// Objects whose rows are counted whatever they contain.
+    /// Objects whose rows are counted even if they do not contain `text`.
     pub kept: Vec<ObjectId>,
 }
 
-/// Position of a screen in its result.
+/// Position of a window in its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WindowPlace {
-    /// Number of its first row.
+    /// Number of the window's first row.
     pub start: usize,
-    /// Number of its rows.
+    /// Number of rows in the window.
     pub rows: usize,
-    /// `true` if rows follow.
+    /// `true` if rows follow after the window.
     pub has_more: bool,
-    /// Number of all rows, if it is known.
+    /// Total number of rows, if it is known.
     pub total: Option<usize>,
 }
 
@@ -54,21 +54,22 @@ impl RowWindow {
         kept: Vec::new(),
     };
 
-    /// Returns whether all rows have to be read.
+    /// Returns whether all rows of the result have to be read.
     pub fn reads_all(&self) -> bool {
         self.is_last || self.around.is_some() || !self.text.is_empty()
     }
 
-    /// Returns the maximum number of rows.
+    /// Returns the maximum number of rows of the window.
     fn max_rows(&self) -> usize {
         self.count.min(MAX_ROWS)
     }
 
+    /// Returns whether the window does not request all rows of the result.
     pub(super) fn is_part(&self) -> bool {
         *self != Self::ALL
     }
 
-    /// Adds the rows of the window to a table. `total` is the number of rows of the result, if it is known.
+    /// Adds the rows of the window to a table. `total` is the total number of rows of the result, if it is known.
     pub(super) fn read(
         &self,
         schema: &Schema,
@@ -87,14 +88,14 @@ impl RowWindow {
             (read.start, read.first) = (0, Some(Vec::new()));
         }
         if text.is_empty() {
-            // A result that ends earlier: its last rows are unknown.
+            // The result has fewer rows; which ones are the last is unknown.
             if !rows.skip(read.start) {
                 return WindowPlace { total, ..WindowPlace::default() };
             }
             read.number = read.start;
         }
         let mut has_more = false;
-        // Rows of a tree above the current one, with their depths: they are counted as soon as a row below them is.
+        // Ancestors of the current row in a tree, with their depths. They are counted only when a row below them is counted.
         let mut above: Vec<(usize, Option<TableRow>)> = Vec::new();
         while !has_more && rows.advance() {
             let row = TableRow::with_links(schema, rows, 0);
@@ -131,19 +132,19 @@ impl RowWindow {
     }
 }
 
-/// Rows of a window while they are read.
+/// State while reading the rows of a window.
 struct ReadRows<'w> {
     window: &'w RowWindow,
     start: usize,
-    /// Number of the next row.
+    /// Number of the next row that is counted.
     number: usize,
     kept: VecDeque<TableRow>,
-    /// The first rows, until the row that the window is around is read.
+    /// First rows of the result, until the row is found around which the window is placed.
     first: Option<Vec<TableRow>>,
 }
 
 impl ReadRows<'_> {
-    /// Takes the next row that is counted; returns `false` if the window ends before it.
+    /// Takes the next row that is counted. Returns `false` if the window is already full.
     fn take(&mut self, mut row: TableRow) -> bool {
         let count = self.window.max_rows();
         if self.number < self.start {
@@ -172,9 +173,9 @@ impl ReadRows<'_> {
         true
     }
 
-    /// Returns the rows, and whether there are more after them.
+    /// Returns the rows of the window, and `true` if rows follow.
     fn end(self) -> (VecDeque<TableRow>, bool) {
-        // There is no row that the window is to be around.
+        // The row around which the window would be placed was not found.
         let Some(mut first) = self.first else { return (self.kept, false) };
         let is_cut = first.len() > self.window.max_rows();
         first.truncate(self.window.max_rows());
@@ -189,7 +190,7 @@ mod tests {
     use crate::screen::tests::{columns, rows};
     use crate::section::Section;
 
-    /// Returns the objects of the rows of a window, and its position.
+    /// Returns the objects of the rows in a window, and the window's position.
     fn read(
         given: &[(u64, &'static str)],
         is_tree: bool,
@@ -261,7 +262,7 @@ mod tests {
             // 500 is the fiftieth of a hundred.
             assert_eq!(around(500, "TEN", knows), (400, 20, 39, true, None));
             assert_eq!(around(1000, "ten", knows), (900, 11, 89, false, Some(100)));
-            // The row does not exist: the first rows.
+            // There is no such row: the window has the first rows.
             assert_eq!(around(501, "ten", knows), (10, 20, 0, true, None));
             assert_eq!(around(5000, "", knows), (1, 20, 0, true, total));
         }

@@ -1,10 +1,10 @@
-//! Data that a heap dump needs from Java, read before the threads are suspended: one of them may be
+//! Data for a heap dump that is read with Java calls before the threads are suspended, because a suspended thread may be
 //! initializing a class, or hold a lock of its loader.
 
 use crate::jvm::{Jni, Ref};
 use crate::state::AgentState;
 
-/// Wrapper classes, whose fields `TYPE` contain the class objects of primitive types.
+/// Wrapper classes, whose `TYPE` fields contain the class objects of primitive types.
 const WRAPPERS: [&str; 9] = [
     "Ljava/lang/Boolean;",
     "Ljava/lang/Byte;",
@@ -17,19 +17,19 @@ const WRAPPERS: [&str; 9] = [
     "Ljava/lang/Void;",
 ];
 
-/// Data read from Java.
+/// Data for a heap dump that is read with Java calls.
 #[derive(Debug)]
 pub struct Before<'j> {
-    /// `java.lang.Object`.
+    /// Class object of `java.lang.Object`.
     pub object: Ref<'j>,
     /// IDs of the class objects of primitive types.
     pub primitives: Vec<u64>,
-    /// Free bytes of the heap; known only when garbage is no longer collected.
+    /// Free bytes of the heap; `None` while garbage is still collected.
     pub free: Option<u64>,
 }
 
 impl<'j> Before<'j> {
-    /// Reads the data. `None` if there is no `java.lang.Object`.
+    /// Reads the data. `None` if `java.lang.Object` cannot be found.
     pub fn new(state: &AgentState, jni: &Jni<'j>) -> Option<Self> {
         let mut primitives = Vec::new();
         jni.frame(crate::jvm::MAX_REFERENCES, |jni| {
@@ -42,7 +42,7 @@ impl<'j> Before<'j> {
                 jni.delete(class);
             }
         });
-        // An ID each, in the order of classes: that of the JVM differs between runs.
+        // New IDs are assigned in the order of the classes, because the JVM's order differs between runs.
         primitives.sort_unstable();
         let free = if state.collector.is_stuck() { jni.free_heap() } else { None };
         Some(Self { object: jni.find_class(c"java/lang/Object")?, primitives, free })

@@ -26,7 +26,7 @@ use crate::output::serial;
 use crate::state::AgentState;
 use crate::tags::{Epoch, Ids, Tag};
 
-/// Counts of a dump.
+/// Counts of written and missing objects of a heap dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Number of objects, including class objects.
@@ -35,41 +35,41 @@ pub struct Counts {
     pub bytes: u64,
     /// Number of objects that the walk from the roots did not visit.
     pub beyond: u64,
-    /// Number of these that could not be fetched.
+    /// Number of unvisited objects that could not be fetched and are missing from the dump.
     pub lost: u64,
-    /// Number of references reported after their object was written.
+    /// Number of objects that were visited again after they had been written. The dump omits references from the second visit.
     pub late: u64,
-    /// Number of arrays of more than the format's 4 GiB, which are truncated.
+    /// Number of arrays that are truncated because they are larger than the format's 4 GiB.
     pub cut: u64,
 }
 
-/// Maximum number of tags per call: `GetObjectsWithTags` compares each tag of the JVM with each of these.
+/// Maximum number of tags per call: `GetObjectsWithTags` compares each tag in the JVM with each requested tag.
 const MAX_TAGS: usize = 4096;
 
-/// Extent of the walk.
+/// Part of the heap that is being walked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// Class objects only.
     Classes,
-    /// From the roots.
+    /// Objects that are reachable from the roots.
     Roots,
-    /// From objects that were not visited.
+    /// Objects that the walk from the roots did not visit.
     Beyond,
 }
 
-/// Object whose references are being reported.
+/// Object whose references are currently reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Current {
     None,
-    /// No output: a class object, or one of the agent's own arrays.
+    /// Object that is not written: a class object, or one of the agent's own arrays.
     Silent(u64),
-    /// Object, class, and start of the fields in the buffer.
+    /// Instance: object ID, class ID, and start of the fields in the buffer.
     Instance(u64, u64, usize),
-    /// Object, start of the elements in the buffer, and number of elements.
+    /// Array: object ID, start of the elements in the buffer, and number of elements.
     Array(u64, usize, u32),
-    /// An array that is written in parts: object, next element, and number of elements.
+    /// Array that is written in parts: object ID, index of the next element, and number of elements.
     LargeArray(u64, u32, u32),
-    /// An array of primitive values whose elements were not reported yet: object, class and trace.
+    /// Array of primitive values whose elements have not been reported yet: object ID, class ID and trace number.
     Primitive(u64, u64, u32),
 }
 
@@ -86,35 +86,35 @@ impl Current {
     }
 }
 
-/// Writes objects as they are visited.
+/// Visitor that writes objects as they are visited.
 pub struct DumpWriter<'a, 's> {
     ids: &'a Ids,
     layouts: &'a Layouts,
     roots: Roots<'a>,
-    /// Writer of records or lines.
+    /// Writer of the format of the dump.
     pub writer: Writer<'a, 's>,
     epoch: Epoch,
     stage: Stage,
-    /// ID of `java.lang.Class`.
+    /// ID of the class object of `java.lang.Class`.
     class_class: u64,
-    /// IDs of the classes of fillers.
+    /// IDs of the class objects of fillers.
     fillers: Vec<u64>,
-    /// First ID of this dump.
+    /// First object ID that is assigned in this dump.
     first: u64,
-    /// IDs of the agent's own arrays.
+    /// IDs of the agent's own arrays, which are not written.
     hidden: FxHashSet<u64>,
-    /// Lengths of object arrays that were referenced and not visited yet.
+    /// Lengths of object arrays that were referenced but not visited yet, by object ID.
     lengths: FxHashMap<u64, u32>,
     classes: FxHashMap<u64, ClassData>,
     current: Current,
-    /// Unvisited objects: those without an ID, by trace; and those with one, by tag.
+    /// Marks of unvisited objects: their tags without an ID, which differ by trace, or tags with an ID.
     unvisited: FxHashSet<i64>,
-    /// Counts of written objects.
+    /// Counts of written and missing objects.
     pub counts: Counts,
 }
 
 impl<'a, 's> DumpWriter<'a, 's> {
-    /// Creates a dump for this epoch.
+    /// Creates a writer for a dump with the next epoch.
     pub fn new(
         state: &'a AgentState,
         layouts: &'a Layouts,
@@ -141,7 +141,7 @@ impl<'a, 's> DumpWriter<'a, 's> {
         }
     }
 
-    /// Writes the entire dump. The threads are suspended.
+    /// Writes the entire heap dump. The caller must have suspended the threads.
     ///
     /// # Errors
     /// Errors of JVM TI.
@@ -173,7 +173,7 @@ impl<'a, 's> DumpWriter<'a, 's> {
         self.write_unvisited(state, jni, before)
     }
 
-    /// Writes objects that were not visited.
+    /// Writes objects that the walk from the roots did not visit.
     fn write_unvisited(
         &mut self,
         state: &AgentState,
@@ -185,7 +185,7 @@ impl<'a, 's> DumpWriter<'a, 's> {
             return Ok(());
         }
         if state.collector.is_stuck() && self.counts.beyond > MAX_REFERENCES as u64 {
-            // Garbage that is not collected any more: at the end of the JVM it is not worth a reference for each object.
+            // At the end of the JVM, unvisited objects are garbage that is not worth a reference for each object.
             self.counts.lost = self.counts.beyond;
             return Ok(());
         }
@@ -209,8 +209,7 @@ impl<'a, 's> DumpWriter<'a, 's> {
         })
     }
 
-    /// Returns one of the agent's own arrays, which is omitted from dumps. `None` if there is no memory
-    /// for it.
+    /// Creates an array of the agent, which is omitted from dumps. `None` if there is not enough memory.
     fn hidden_array<'j>(
         &mut self,
         state: &AgentState,
@@ -218,16 +217,16 @@ impl<'a, 's> DumpWriter<'a, 's> {
         objects: &[Ref<'_>],
         before: &Before<'_>,
     ) -> Option<Ref<'j>> {
-        /// More than the size of ZGC's pages for small objects (2 MiB).
+        /// Reserve of free memory, which is more than the size of ZGC's pages for small objects (2 MiB).
         const MARGIN: u64 = 8 << 20;
-        // A thread that waits for memory until garbage is collected would wait forever.
+        // If memory is short, a thread would wait forever for a collection.
         if state.collector.is_stuck()
             && before.free.is_none_or(|free| free < MARGIN + 8 * objects.len() as u64)
         {
             return None;
         }
         let array = jni.object_array(before.object, objects)?;
-        // Of minimal size, to leave the smallest possible gap in the IDs.
+        // The ID is for the minimum size, to leave the smallest possible gap in the IDs.
         let id = self.ids.next(8);
         self.hidden.insert(id);
         state.jvmti.set_tag(array, Tag::default().with_id(id).0).ok()?;
@@ -246,8 +245,8 @@ impl<'a, 's> DumpWriter<'a, 's> {
         }
     }
 
-    /// Writes the class objects of primitive types, which are instances without a class of their own, as
-    /// in HotSpot's dumps. JVM TI does not report the contents of their fields.
+    /// Writes the class objects of primitive types as instances of `java.lang.Class`, as in HotSpot's dumps. JVM TI does not
+    /// report the contents of their fields.
     fn write_primitive_classes(&mut self, ids: &[u64]) {
         let Some(layout) = self.layouts.by_id.get(&self.class_class) else { return };
         let bytes = layout.bytes;
@@ -261,12 +260,12 @@ impl<'a, 's> DumpWriter<'a, 's> {
         }
     }
 
-    /// Returns the ID of the target of a reference or root; assigns one if it has none.
+    /// Returns the ID of the referent of a reference or root, assigning one if it has none.
     #[inline]
     fn id_of(&mut self, reference: &Reference<'_>) -> u64 {
         let mut tag = Tag(reference.tag.get());
         if tag.id() == 0 {
-            // Objects marked as not visited have an epoch without an ID.
+            // Objects that were marked as not visited have an epoch but no ID.
             tag = tag.with_epoch(Epoch::default()).with_id(self.ids.next(reference.size));
             reference.tag.set(tag.0);
         }
@@ -291,7 +290,7 @@ impl<'a, 's> DumpWriter<'a, 's> {
         tag.id() != 0 && tag.epoch() == self.epoch
     }
 
-    /// Starts an object whose references follow.
+    /// Starts an object whose references will be reported.
     fn begin_object(&mut self, place: &Place, class: i64) {
         self.finish_object();
         let tag = Tag(place.get());
@@ -332,7 +331,7 @@ impl<'a, 's> DumpWriter<'a, 's> {
             }
             Some(b'L' | b'[') => {
                 let length = self.lengths.remove(&id).unwrap_or(0);
-                // The format's length has four bytes.
+                // Lengths in the format have four bytes.
                 let most = u32::MAX / 8 - 8;
                 if length > most {
                     self.counts.cut += 1;
@@ -352,7 +351,7 @@ impl<'a, 's> DumpWriter<'a, 's> {
         };
     }
 
-    /// Ends the current object: it has no more references.
+    /// Ends the current object, all of whose references have been reported.
     fn finish_object(&mut self) {
         match std::mem::replace(&mut self.current, Current::None) {
             Current::None | Current::Silent(_) => {}
@@ -361,7 +360,7 @@ impl<'a, 's> DumpWriter<'a, 's> {
                 self.zeros(length.saturating_sub(next));
                 self.writer.finish_large();
             }
-            // The JVM does not report the elements of an empty array.
+            // The JVM does not report the elements of empty arrays.
             Current::Primitive(id, class, trace) => self.primitive(id, class, trace, &[]),
         }
     }
@@ -379,7 +378,7 @@ impl<'a, 's> DumpWriter<'a, 's> {
     fn primitive(&mut self, id: u64, class: u64, trace: u32, bytes: &[u8]) {
         let element = self.layouts.by_id.get(&class).and_then(Layout::element).unwrap_or(b'B');
         let width = bytes_of(element);
-        // The format's length has four bytes.
+        // Lengths in the format have four bytes.
         let most = (u32::MAX as usize - 64) / width * width;
         if bytes.len() > most {
             self.counts.cut += 1;
@@ -405,7 +404,7 @@ impl<'a, 's> DumpWriter<'a, 's> {
         }
     }
 
-    /// Adds a value to the current object.
+    /// Stores a reported reference in the record of the current object.
     fn put(&mut self, kind: ReferenceKind, id: u64) {
         match (self.current, kind) {
             (Current::Instance(_, class, start), ReferenceKind::Field(number)) => {
@@ -550,8 +549,8 @@ impl Visitor for DumpWriter<'_, '_> {
         self.counts.bytes += size;
         if !self.is_visited(tag) {
             self.counts.beyond += 1;
-            // An ID of an earlier dump is dropped: objects are found many at a time by their traces. One
-            // of this dump is already in records.
+            // An ID from an earlier dump is dropped, so that many objects have the same tag and are fetched at a time. An ID
+            // from this dump is already used in records.
             let marked = if id < self.first { tag.with_id(0).with_epoch(self.epoch) } else { tag };
             if self.unvisited.len() < MAX_TAGS {
                 object.set(marked.0);
@@ -568,7 +567,7 @@ fn overwrite(record: &mut [u8], at: usize, bytes: &[u8]) {
     }
 }
 
-/// Appends elements of this width from native to big-endian byte order.
+/// Appends elements of the given width, converted from native to big-endian byte order.
 fn push_big_endian(out: &mut Vec<u8>, elements: &[u8], width: usize) {
     let start = out.len();
     out.extend_from_slice(elements);

@@ -1,4 +1,4 @@
-//! Offsets of numbered fields in an instance's record.
+//! Layouts of classes: offsets of numbered fields in an instance's record.
 //!
 //! JVM TI numbers the fields of a class, static or not, after those of all its superinterfaces and
 //! superclasses, the topmost class first ("jvmtiHeapReferenceInfoField"). INSTANCE DUMP contains the
@@ -13,19 +13,19 @@ use crate::jvm::{Jni, JvmField, Ref};
 use crate::record::classes::Class;
 use crate::state::AgentState;
 
-/// A field in an instance's record.
+/// Position of a field in the record of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldSlot {
-    /// Start of the value, relative to the end of the record's head.
+    /// Offset of the value, relative to the end of the record's header.
     pub offset: usize,
-    /// First character of the signature.
+    /// First character of the field's signature.
     pub kind: u8,
 }
 
-/// Layout of a class's instances and of its class object.
+/// Layout of a class's instances and of its class object in records.
 #[derive(Debug, Default)]
 pub struct Layout {
-    /// Class.
+    /// Class, if it is known.
     pub class: Option<Arc<Class>>,
     /// ID of the superclass; 0 for none.
     pub super_class: u64,
@@ -33,60 +33,60 @@ pub struct Layout {
     pub loader: u64,
     /// Fields that the class itself declares.
     pub declared: Vec<JvmField>,
-    /// Number of the first field of the topmost superclass.
+    /// JVM TI number of the first field of the topmost superclass.
     first: usize,
-    /// Number of the first field that the class itself declares.
+    /// JVM TI number of the first field that the class itself declares.
     own: usize,
-    /// Instance fields by number, from `first`.
+    /// Instance fields by JVM TI number, starting at `first`.
     slots: Vec<Option<FieldSlot>>,
     /// Size of an instance's fields in bytes.
     pub bytes: usize,
 }
 
 impl Layout {
-    /// Returns the instance field with this number.
+    /// Returns the position of the instance field with this JVM TI number.
     #[inline]
     pub fn slot(&self, number: i32) -> Option<FieldSlot> {
         let number = usize::try_from(number).ok()?.checked_sub(self.first)?;
         *self.slots.get(number)?
     }
 
-    /// Returns the index, among the declared fields, of the field with this number.
+    /// Returns the index in `declared` of the field with this JVM TI number.
     pub fn declared_at(&self, number: i32) -> Option<usize> {
         let at = usize::try_from(number).ok()?.checked_sub(self.own)?;
         (at < self.declared.len()).then_some(at)
     }
 
-    /// Returns the first character of the element signature, for a class of arrays.
+    /// Returns the first character of the element type's signature; `None` unless the class is an array class.
     pub fn element(&self) -> Option<u8> {
         self.class.as_ref()?.signature.strip_prefix('[')?.bytes().next()
     }
 
-    /// Returns `true` if its instances are arrays of references.
+    /// Returns `true` if instances of the class are arrays of references.
     pub fn is_object_array(&self) -> bool {
         self.element().is_some_and(|element| matches!(element, b'L' | b'['))
     }
 }
 
-/// Contents of a class object.
+/// Contents of a class object, for CLASS DUMP.
 #[derive(Debug, Default)]
 pub struct ClassData {
-    /// ID of the signers.
+    /// Object ID of the signers.
     pub signers: u64,
-    /// ID of the protection domain.
+    /// Object ID of the protection domain.
     pub protection_domain: u64,
-    /// Constants: index and object ID.
+    /// Constants: index in the constant pool and object ID.
     pub constants: Vec<(u16, u64)>,
-    /// Values of static fields, by index among the declared fields.
+    /// Values of static fields, by index in [`Layout::declared`].
     pub statics: FxHashMap<usize, PrimitiveBytes>,
 }
 
-/// Returns the size of a field in a record in bytes.
+/// Returns the size in bytes of a field's value in records.
 pub fn field_bytes(kind: u8) -> usize {
     if matches!(kind, b'L' | b'[') { 8 } else { bytes_of(kind) }
 }
 
-/// Facts about a class from the JVM, from which its layout is computed.
+/// Facts from the JVM about a class, from which its layout is computed.
 #[derive(Debug, Default)]
 struct JvmClassData {
     class: Option<Arc<Class>>,
@@ -99,12 +99,12 @@ struct JvmClassData {
 /// Layouts of all loaded classes.
 #[derive(Debug, Default)]
 pub struct Layouts {
-    /// By class ID.
+    /// Layouts by ID of the class object.
     pub by_id: FxHashMap<u64, Layout>,
 }
 
 impl Layouts {
-    /// Reads the layouts from the JVM. All classes are registered.
+    /// Computes the layouts from facts of the JVM. All classes must already be registered.
     pub fn new(state: &AgentState, jni: &Jni<'_>, classes: &[Ref<'_>]) -> Self {
         let mut said = FxHashMap::default();
         for class in classes {
@@ -135,14 +135,13 @@ impl Layouts {
             } else {
                 jvmti.interfaces(jni, class).unwrap_or_default().into_iter().map(id_of).collect()
             },
-            // A class that is not prepared has no fields yet, and no instances.
+            // A class that is not prepared has neither fields nor instances yet.
             fields: jvmti.fields(class).unwrap_or_default(),
         }
     }
 
     fn layout(said: &FxHashMap<u64, JvmClassData>, id: u64) -> Layout {
-        // The class itself first. The chain of superclasses is finite; a limit prevents endless loops
-        // after damage.
+        // The class itself is first. A chain of superclasses is finite; the limit prevents endless loops after damage.
         const MAX_CHAIN: usize = 1 << 16;
         let mut chain = Vec::new();
         let mut next = id;
@@ -160,7 +159,7 @@ impl Layouts {
             }
         }
         let first = interfaces.iter().filter_map(|id| said.get(id)).map(|of| of.fields.len()).sum();
-        // Offsets ascend from the class upwards, numbers from the topmost superclass down.
+        // Offsets ascend from the class up to the topmost superclass, JVM TI numbers ascend in the opposite direction.
         let mut offset = 0;
         let mut levels = Vec::new();
         for class in &chain {

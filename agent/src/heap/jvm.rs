@@ -1,7 +1,7 @@
-//! `dump=jvm`: the JVM writes the dump, and the agent's records are appended to it.
+//! `dump=jvm`: the JVM writes the dump, and the agent appends its records.
 //!
-//! JVM TI provides no addresses, so the objects of such a dump have no traces. SITES, traces and samples
-//! are of the same time: their classes have the serial numbers that the JVM gave them, by name.
+//! JVM TI provides no addresses, so the objects of such a dump have no traces. SITES, traces and samples are recorded at the
+//! same time: their classes have the serial numbers that the JVM assigned, matched by name.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -15,7 +15,7 @@ use crate::jvm::{Argument, Jni};
 use crate::output::sink::{Sink, only_a_file, partial_of};
 use crate::output::{JvmClasses, Output};
 
-/// Makes the JVM write a dump, and returns an output that appends to it.
+/// Lets the JVM write a dump, and returns an output that appends to it.
 ///
 /// # Errors
 /// A description of the failed call, write or read.
@@ -39,8 +39,8 @@ pub fn dump(jni: &Jni<'_>, path: &Path) -> Result<Output, String> {
     Ok(Output::after_jvm_dump(Sink::append(path.to_owned())?, started, classes))
 }
 
-/// Calls `ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class).dumpHeap(path, false)`: not only live objects, as
-/// garbage was collected before, and at the end of the JVM another collection may never finish.
+/// Calls `ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class).dumpHeap(path, false)`. `false` includes
+/// unreachable objects, because garbage was collected before, and at the end of the JVM another collection may never finish.
 fn call(jni: &Jni<'_>, path: &Path) -> Option<()> {
     let factory = jni.find_class(c"java/lang/management/ManagementFactory")?;
     let class = jni.find_class(c"com/sun/management/HotSpotDiagnosticMXBean")?;
@@ -55,10 +55,10 @@ fn call(jni: &Jni<'_>, path: &Path) -> Option<()> {
     jni.call_void(bean, class, c"dumpHeap", c"(Ljava/lang/String;Z)V", &arguments).then_some(())
 }
 
-/// Returns the time in a dump's header, and its classes: HotSpot writes all of them before the heap.
+/// Returns the time in the header of a dump, and its classes, which HotSpot writes before the heap.
 fn classes(path: &Path) -> io::Result<(std::time::SystemTime, JvmClasses)> {
     let mut file = BufReader::new(File::open(path)?);
-    // "JAVA PROFILE 1.0.2" and a NUL.
+    // Skips "JAVA PROFILE 1.0.2" and a NUL.
     for _ in 0..32 {
         let mut byte = [0];
         file.read_exact(&mut byte)?;

@@ -1,4 +1,4 @@
-//! Live objects of each site: a walk over all objects after a garbage collection.
+//! Counts of live objects of each site, from a walk over all objects after a garbage collection.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -7,26 +7,26 @@ use crate::record::sites::{Sampling, SiteKey, Weight};
 use crate::state::AgentState;
 use crate::tags::{Epoch, Tag};
 
-/// Counts objects by class and trace.
+/// Visitor that counts objects by class and trace.
 #[derive(Debug)]
 pub struct Live {
-    /// Counts.
+    /// Number and bytes of objects, by class and trace.
     pub counts: FxHashMap<SiteKey, Weight>,
-    /// Number of objects of unknown class.
+    /// Number of objects whose class is unknown.
     pub unknown: u64,
-    /// IDs of classes that have a class object.
+    /// IDs of the classes whose class objects were found.
     pub classes: FxHashSet<u64>,
     sampling: Sampling,
     last: (SiteKey, Weight),
     class_class: u64,
-    /// IDs of the classes of fillers.
+    /// IDs of the class objects of fillers.
     fillers: Vec<u64>,
-    /// Mark of objects that were counted, if they can be reported more than once.
+    /// Mark for counted objects, if objects can be reported more than once.
     epoch: Option<Epoch>,
 }
 
 impl Live {
-    /// Creates an empty count. With an epoch, objects are counted when references to them are reported.
+    /// Creates an empty count. With an epoch, objects are counted in a walk that reports references to them.
     pub fn new(state: &AgentState, epoch: Option<Epoch>) -> Self {
         Self {
             counts: FxHashMap::default(),
@@ -40,7 +40,7 @@ impl Live {
         }
     }
 
-    /// Adds the last batch to the counts.
+    /// Adds the objects that were counted last, which completes the counts.
     pub fn finish(&mut self) {
         let (key, weight) = std::mem::take(&mut self.last);
         if weight.objects > 0 {
@@ -63,8 +63,8 @@ impl Visitor for Live {
         if class == self.class_class && tag.id() != 0 {
             self.classes.insert(tag.id());
         }
-        // With sampling, an object that was not sampled is represented by those that were; one that is
-        // older than the agent has no trace and is not in any sample.
+        // With sampling, an object that was not sampled is represented by sampled ones. An object that is older than the agent
+        // has no trace and is not represented by samples.
         let weight = if tag.trace() == 0 {
             if self.sampling.is_estimate() {
                 return Then::Visit;
@@ -94,10 +94,10 @@ impl Visitor for Live {
     }
 }
 
-/// Number of objects and bytes of the whole heap.
+/// Visitor that counts the objects and bytes of the entire heap.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Size {
-    /// IDs of the classes of fillers.
+    /// IDs of the class objects of fillers, which are not counted.
     pub fillers: Vec<u64>,
     /// Number of objects.
     pub objects: u64,

@@ -1,4 +1,4 @@
-//! Output of a heap dump's sub-records: as HEAP DUMP SEGMENTs, or as lines of text.
+//! Output of a heap dump's sub-records as HEAP DUMP SEGMENTs, or as lines of text.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -7,15 +7,15 @@ use hprof_format::binary::{record_head, tag};
 
 use crate::output::sink::{Sink, private};
 
-/// Size of a segment in bytes, unless a single record is larger.
+/// Size of a segment in bytes; a larger record has a segment of its own.
 const SEGMENT: usize = 1 << 20;
 
-/// Destination of the bytes while the threads of the program are suspended.
+/// Destination of a heap dump while the threads of the program are suspended.
 #[derive(Debug)]
 pub enum RecordTarget<'s> {
-    /// Directly to the file.
+    /// The output file itself.
     Sink(&'s mut Sink),
-    /// To an unnamed file: a socket may be slow, and is written to only when the program runs again.
+    /// An unnamed file, for output to a socket. A socket may be slow, so it is written to only when the program runs again.
     Spool(File, Option<io::Error>),
 }
 
@@ -32,10 +32,10 @@ impl RecordTarget<'_> {
     }
 }
 
-/// Creates a file that is deleted when it is closed.
+/// Creates a temporary file without a name, which is deleted when it is closed.
 ///
 /// # Errors
-/// If none can be created in the directory for temporary files.
+/// If no file can be created in the directory for temporary files.
 pub fn spool() -> io::Result<File> {
     let name = format!("hprof-agent-{}-{:x}", std::process::id(), std::ptr::from_ref(&SEGMENT).addr());
     let path = std::env::temp_dir().join(name);
@@ -44,10 +44,10 @@ pub fn spool() -> io::Result<File> {
     Ok(file)
 }
 
-/// Copies the spooled bytes.
+/// Copies the contents of a spool file to the output.
 ///
 /// # Errors
-/// If the file cannot be read.
+/// If the spool file cannot be read.
 pub fn unspool(mut file: File, to: &mut Sink) -> io::Result<()> {
     file.seek(SeekFrom::Start(0))?;
     let mut buffer = vec![0; SEGMENT];
@@ -59,32 +59,32 @@ pub fn unspool(mut file: File, to: &mut Sink) -> io::Result<()> {
     }
 }
 
-/// Form of the sub-records.
+/// Form in which sub-records are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordForm {
-    /// In HEAP DUMP SEGMENTs.
+    /// In HEAP DUMP SEGMENT records.
     Segments,
-    /// Unchanged: lines.
+    /// Unchanged, for lines of text.
     Lines,
 }
 
-/// Collects sub-records.
+/// Buffered writer of sub-records.
 #[derive(Debug)]
 pub struct Out<'s> {
     target: RecordTarget<'s>,
     form: RecordForm,
     micros: u32,
-    /// Bytes that are not written yet.
+    /// Bytes that have not been written yet.
     pub bytes: Vec<u8>,
 }
 
 impl<'s> Out<'s> {
-    /// Creates an empty collector; `micros` is the time of all segments.
+    /// Creates an empty writer; `micros` is the time in all segments.
     pub fn new(target: RecordTarget<'s>, form: RecordForm, micros: u32) -> Self {
         Self { target, form, micros, bytes: Vec::with_capacity(SEGMENT + (SEGMENT >> 2)) }
     }
 
-    /// Ends a sub-record.
+    /// Ends a sub-record, and writes the collected bytes if they fill a segment.
     #[inline]
     pub fn record(&mut self) {
         if self.bytes.len() >= SEGMENT {
@@ -92,7 +92,7 @@ impl<'s> Out<'s> {
         }
     }
 
-    /// Writes the collected bytes.
+    /// Writes the collected bytes as a segment, or unchanged.
     pub fn flush(&mut self) {
         if self.bytes.is_empty() {
             return;
@@ -105,7 +105,7 @@ impl<'s> Out<'s> {
         self.bytes.clear();
     }
 
-    /// Starts a single record of this length in a segment of its own; [`Self::part`] appends its bytes.
+    /// Starts a segment for a single record of this length. [`Self::part`] appends the bytes of the record.
     pub fn large(&mut self, length: u32) {
         self.flush();
         if self.form == RecordForm::Segments {
@@ -113,7 +113,7 @@ impl<'s> Out<'s> {
         }
     }
 
-    /// Appends bytes of a large record.
+    /// Appends bytes to a large record.
     pub fn part(&mut self, bytes: &[u8]) {
         self.target.write(bytes);
     }
@@ -123,7 +123,7 @@ impl<'s> Out<'s> {
         length > SEGMENT
     }
 
-    /// Writes HEAP DUMP END if the dump is complete (nothing after lines), and returns the target.
+    /// Writes HEAP DUMP END if the dump is complete and not text, and returns the target.
     pub fn end(mut self, whole: bool) -> RecordTarget<'s> {
         self.flush();
         if whole && self.form == RecordForm::Segments {

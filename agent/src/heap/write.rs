@@ -1,4 +1,4 @@
-//! Conversion of visited objects to records or lines.
+//! Conversion of visited objects to binary records or lines of text.
 
 use hprof_format::{escape, heap_binary as binary, heap_text as text};
 use rustc_hash::FxHashMap;
@@ -12,19 +12,19 @@ use crate::record::traces::FIRST_SERIAL;
 /// String IDs of field names in binary dumps.
 pub type FieldNames = FxHashMap<String, u64>;
 
-/// Format of the output.
+/// Format of a heap dump.
 pub enum HeapFormat {
-    /// Records.
+    /// Binary records, with the string IDs of field names.
     Binary(FieldNames),
-    /// Lines, with the sizes of referenced or written objects, by ID.
+    /// Lines of text, with the sizes of referenced or written objects by object ID.
     Text(FxHashMap<u64, u64>),
 }
 
-/// A writer of objects.
+/// Writer of the objects of a heap dump.
 pub struct Writer<'a, 's> {
     out: Out<'s>,
     format: HeapFormat,
-    /// Current record, in the binary format.
+    /// Record under construction, in the binary format.
     pub record: Vec<u8>,
     layouts: &'a Layouts,
 }
@@ -35,12 +35,12 @@ impl<'a, 's> Writer<'a, 's> {
         Self { out, format, record: Vec::new(), layouts }
     }
 
-    /// Returns `true` if it writes records.
+    /// Returns `true` if it writes binary records.
     pub fn is_binary(&self) -> bool {
         matches!(self.format, HeapFormat::Binary(_))
     }
 
-    /// Stores the size of an object that was found.
+    /// Stores the size of an object for the text format.
     #[inline]
     pub fn met(&mut self, id: u64, size: u64) {
         if let HeapFormat::Text(sizes) = &mut self.format {
@@ -48,12 +48,12 @@ impl<'a, 's> Writer<'a, 's> {
         }
     }
 
-    /// Ends the output; `whole` states whether it is complete.
+    /// Ends the output; `whole` is `true` if it is complete.
     pub fn end(self, whole: bool) -> super::records::RecordTarget<'s> {
         self.out.end(whole)
     }
 
-    /// Ends the record.
+    /// Ends the current record, and writes it in the format of the dump.
     pub fn finish(&mut self) {
         match &mut self.format {
             HeapFormat::Binary(_) => self.out.bytes.extend_from_slice(&self.record),
@@ -63,7 +63,7 @@ impl<'a, 's> Writer<'a, 's> {
         self.out.record();
     }
 
-    /// Ends the record's head; `bytes` bytes follow, by [`Self::part`].
+    /// Ends the header of a large record; `bytes` bytes follow through [`Self::part`].
     pub fn begin_large(&mut self, bytes: u32) {
         let head = u32::try_from(self.record.len()).unwrap_or(0);
         self.out.large(head.saturating_add(bytes));
@@ -71,7 +71,7 @@ impl<'a, 's> Writer<'a, 's> {
         self.record.clear();
     }
 
-    /// Appends bytes of a large record.
+    /// Appends bytes to a large record.
     pub fn part(&mut self, bytes: &[u8]) {
         self.out.part(bytes);
     }
@@ -109,7 +109,7 @@ impl<'a, 's> Writer<'a, 's> {
         self.out.record();
     }
 
-    /// Writes a class object.
+    /// Writes a class object with the contents of its static fields.
     pub fn class(&mut self, id: u64, layout: &Layout, data: &ClassData) {
         match &self.format {
             HeapFormat::Binary(names) => {
@@ -184,7 +184,7 @@ fn u64_at(record: &[u8], at: usize) -> u64 {
     record.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_be_bytes)
 }
 
-/// Writes the lines of an object, from its record.
+/// Converts the record of an object to lines of text.
 fn object_text(out: &mut Vec<u8>, record: &[u8], sizes: &mut FxHashMap<u64, u64>, layouts: &Layouts) {
     let (id, trace) = (u64_at(record, 1), u32_at(record, 9));
     let size = sizes.remove(&id).unwrap_or(0);
@@ -194,8 +194,7 @@ fn object_text(out: &mut Vec<u8>, record: &[u8], sizes: &mut FxHashMap<u64, u64>
             text::object(out, id, size, trace);
             let name = layouts.by_id.get(&class).and_then(name_of).unwrap_or_default();
             text::end_of_class(out, &name, class);
-            // The fields of the topmost superclass come first, as in the agent; in the record they are
-            // last.
+            // The fields of the topmost superclass come first, as in the old agent's output; in the record they are last.
             let mut chain = Vec::new();
             let (mut next, mut at) = (class, binary::INSTANCE_HEAD);
             while let Some(layout) = layouts.by_id.get(&next) {

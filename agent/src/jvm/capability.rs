@@ -1,37 +1,38 @@
-//! Capabilities of the JVM that the agent can request.
+//! JVM TI capabilities that the agent requests.
 
 use jvmti_bindings::sys::jvmti as sys;
 
-/// Capabilities of the JVM.
+/// Capability of JVM TI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capability {
-    /// Tags of objects, and heap walks.
+    /// Tagging of objects, and heap walks.
     TagObjects,
     /// Events for objects that the JVM itself allocates.
     VmObjectAlloc,
     /// Events for sampled allocations (JEP 331).
     SampledObjectAlloc,
-    /// Names of source files.
+    /// Names of source files of classes.
     SourceFileName,
-    /// Line numbers.
+    /// Line numbers of methods.
     LineNumbers,
-    /// Events for monitors.
+    /// Events for waits at monitors.
     Monitors,
-    /// Owned and contended monitors of threads.
+    /// Queries for owned and contended monitors of threads.
     MonitorInfo,
-    /// CPU time of threads.
+    /// Queries for the CPU time of threads.
     ThreadCpuTime,
-    /// Events for garbage collections.
+    /// Events for pauses of garbage collections.
     CollectionEvents,
     /// Suspension of threads.
     Suspend,
-    /// Class files at load time, including those of the boot loader before `VMInit`.
+    /// Events with class files at load time, including classes of the boot loader before `VMInit`.
     ClassHook,
     /// Virtual threads (JDK 21).
     VirtualThreads,
 }
 
 impl Capability {
+    /// Returns whether the capability is set in `all`.
     pub(super) fn is_in(self, all: &sys::jvmtiCapabilities) -> bool {
         match self {
             Self::TagObjects => all.can_tag_objects(),
@@ -53,6 +54,7 @@ impl Capability {
         }
     }
 
+    /// Sets the capability in `to`.
     pub(super) fn set(self, to: &mut sys::jvmtiCapabilities) {
         match self {
             Self::TagObjects => to.set_can_tag_objects(true),

@@ -1,8 +1,8 @@
-//! A clock that is read twice per measured call.
+//! Fast clock for `cpu=times`, which reads it twice per measured call.
 //!
-//! `clock_gettime` waits until all instructions before it are done, which costs more than a small method.
-//! Where the kernel itself derives time from the processor's counter, which it does only if the counter
-//! runs evenly on all processors, the counter is read directly.
+//! `clock_gettime` waits until all previous instructions are completed, which costs more than a small method. If the kernel
+//! itself derives time from the processor's counter, which it does only if the counter runs evenly on all processors, the
+//! counter is read directly.
 
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -27,7 +27,7 @@ fn source() -> ClockSource {
     ClockSource::Nanoseconds(Instant::now())
 }
 
-/// Returns the current time in units of [`Clock`].
+/// Returns the current time in ticks, whose length is measured by [`Clock`].
 #[inline]
 pub fn ticks() -> u64 {
     match SOURCE.get_or_init(source) {
@@ -39,7 +39,7 @@ pub fn ticks() -> u64 {
     }
 }
 
-/// Length of ticks, measured from the creation of the clock to the query.
+/// Measurement of the length of a tick, from the creation of the clock to the query.
 #[derive(Debug)]
 pub struct Clock {
     start: Instant,
@@ -72,7 +72,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(20));
         let (after, elapsed) = (ticks(), start.elapsed());
         let measured = (after - before) as f64 * clock.nanoseconds();
-        // A thread that waits for a processor between two readings makes them differ.
+        // A thread that has to wait for a processor between two readings makes them differ.
         assert!(measured > 15e6 && measured < 2.0 * elapsed.as_nanos() as f64, "{measured} {elapsed:?}");
     }
 }

@@ -13,18 +13,20 @@ use crate::start::{self, Start};
 const JNI_OK: i32 = 0;
 const JNI_ERR: i32 = -1;
 
+/// Copies the agent's option string.
+///
 /// # Safety
-/// The JVM passes a text that ends with NUL, or null.
+/// `options` must be a NUL-terminated text or null.
 unsafe fn options(options: *const c_char) -> String {
     if options.is_null() {
         return String::new();
     }
-    // SAFETY: as above.
+    // SAFETY: The function's caller guarantees a NUL-terminated text.
     String::from_utf8_lossy(unsafe { CStr::from_ptr(options) }.to_bytes()).into_owned()
 }
 
 fn start(vm: *mut JavaVM, options: &str, attached: bool) -> i32 {
-    /// Environment of all recordings: never disposed.
+    /// JVM TI environment for all recordings, which is never disposed.
     static ENVIRONMENT: Mutex<Option<Jvmti>> = Mutex::new(None);
     // Two recordings must not start at the same time.
     let mut environment = ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -37,7 +39,7 @@ fn start(vm: *mut JavaVM, options: &str, attached: bool) -> i32 {
     match start::start_with_answer(jvmti, options, jni.as_ref()) {
         Start::Runs => JNI_OK,
         Start::Refuses => JNI_ERR,
-        // As in the old agent: `help` ends the JVM before it runs anything.
+        // In the old agent, too, `help` ends the JVM before it runs anything.
         Start::Exit(code) => std::process::exit(code),
     }
 }
@@ -50,7 +52,7 @@ fn jni_of<'j>(vm: *mut JavaVM) -> Option<Jni<'j>> {
     if code == JNI_OK { Jni::from_raw(env.cast::<JNIEnv>()) } else { None }
 }
 
-/// Called by the JVM when it starts with `-agentpath`.
+/// Starts the agent; called by the JVM when it starts with `-agentpath`.
 ///
 /// # Safety
 /// Only the JVM may call this.
@@ -65,7 +67,7 @@ pub unsafe extern "system" fn Agent_OnLoad(
     catch_unwind(|| start(vm, &text, false)).unwrap_or(JNI_ERR)
 }
 
-/// Called by the JVM when the agent is loaded into a running JVM.
+/// Starts the agent, or sends it a command; called by the JVM when the agent is loaded into a running JVM.
 ///
 /// # Safety
 /// Only the JVM may call this.
@@ -80,8 +82,8 @@ pub unsafe extern "system" fn Agent_OnAttach(
     catch_unwind(|| start(vm, &text, true)).unwrap_or(JNI_ERR)
 }
 
-/// Called by the JVM when it ends. Nothing is released: threads of the JVM may still be in the agent's
-/// code, and the process ends.
+/// Called by the JVM when it ends. Nothing is released, because threads of the JVM may still run the agent's code, and the
+/// process ends anyway.
 ///
 /// # Safety
 /// Only the JVM may call this.

@@ -1,4 +1,4 @@
-//! Functions of JVM TI that the agent calls.
+//! JVM TI functions that the agent calls.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{NonNull, null, null_mut};
@@ -10,25 +10,25 @@ use super::capability::Capability;
 use super::jni::{Jni, Ref};
 use super::{Error, Result};
 
-/// Environment of JVM TI.
+/// JVM TI environment.
 #[derive(Debug, Clone, Copy)]
 pub struct Jvmti(NonNull<sys::jvmtiEnv>);
 
 // SAFETY: an environment may be used by all threads (JVM TI specification, "Environments"), and it is never disposed.
 unsafe impl Send for Jvmti {}
-// SAFETY: as above.
+// SAFETY: All threads may use an environment at the same time (JVM TI specification, "Environments").
 unsafe impl Sync for Jvmti {}
 
-/// A method: its number in the JVM.
+/// Identifier of a method in the JVM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MethodId(pub usize);
 
-/// A stack frame: a method, and the location in it (a bytecode index; -1 in native methods).
+/// Stack frame: a method, and the location in it (a bytecode index; -1 in native methods).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// Method.
+    /// Method of the frame.
     pub method: MethodId,
-    /// Bytecode index.
+    /// Bytecode index; -1 in native methods.
     pub location: i64,
 }
 
@@ -39,18 +39,18 @@ const NO_FRAME: sys::jvmtiFrameInfo = sys::jvmtiFrameInfo { method: null_mut(), 
 pub struct ThreadInfo {
     /// Name of the thread.
     pub name: String,
-    /// Name of the group; empty if the thread no longer has one.
+    /// Name of the thread group; empty if the thread no longer has one.
     pub group: String,
-    /// Name of the parent group.
+    /// Name of the thread group's parent.
     pub parent_group: String,
 }
 
-/// State of a thread: bits of `GetThreadState`.
+/// State of a thread, as the bits of `GetThreadState`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadState(pub i32);
 
 impl ThreadState {
-    /// Returns `true` if all of these bits are set.
+    /// Returns `true` if all the given bits are set.
     pub const fn has(self, bits: i32) -> bool {
         self.0 & bits == bits
     }
@@ -75,23 +75,23 @@ impl ThreadState {
     pub const IN_NATIVE: i32 = 0x40_0000;
 }
 
-/// Owner of a monitor, and waiting threads.
+/// Owner of a monitor, and threads that wait for it.
 #[derive(Debug, Clone, Default)]
 pub struct Monitor<'j> {
-    /// Owner, and the number of times that it has entered.
+    /// Owning thread, and the number of times that it has entered the monitor.
     pub owner: Option<(Ref<'j>, i32)>,
-    /// Threads that wait to enter.
+    /// Threads that wait to enter the monitor.
     pub entering: Vec<Ref<'j>>,
     /// Threads that wait to be notified.
     pub notified: Vec<Ref<'j>>,
 }
 
-/// A field as declared by its class.
+/// Field declared by a class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JvmField {
-    /// Name.
+    /// Name of the field.
     pub name: String,
-    /// First character of the signature.
+    /// First character of the field's signature.
     pub kind: u8,
     /// `true` for a static field.
     pub is_static: bool,
@@ -104,8 +104,8 @@ pub type Fields = Vec<JvmField>;
 macro_rules! call {
     ($env:expr, $name:ident $(, $argument:expr)* $(,)?) => {{
         let env = $env.0.as_ptr();
-        // SAFETY: the environment is the JVM's (see the module), and the arguments meet the function's
-        // documentation: pointers to memory that outlives the call, and references of this thread.
+        // SAFETY: The environment was created by the JVM (see the module's documentation), and the arguments are as the
+        // function's specification requires: pointers to memory that outlives the call, and references of this thread.
         match unsafe { (*(*env).functions).$name } {
             Some(function) => Error::check(unsafe { function(env $(, $argument)*) }),
             None => Err(Error::missing()),
@@ -114,12 +114,12 @@ macro_rules! call {
 }
 
 impl Jvmti {
-    /// Creates an environment of the JVM; `None` if the JVM refuses (JVM TI of JDK 11).
+    /// Creates an environment; `None` if the JVM refuses the version (JVM TI of JDK 11).
     pub(super) fn new(vm: *mut JavaVM) -> Option<Self> {
         /// `JVMTI_VERSION_11`.
         const VERSION: i32 = 0x3000_0000 | 11 << 16;
         let mut env: *mut c_void = null_mut();
-        // SAFETY: the JVM passed `vm` to an entry point that is running.
+        // SAFETY: The JVM passed `vm` to an entry point that is still running.
         let code = unsafe { ((**vm).GetEnv)(vm, &mut env, VERSION) };
         if code == 0 { NonNull::new(env.cast()).map(Self) } else { None }
     }
@@ -128,24 +128,24 @@ impl Jvmti {
         NonNull::new(env).map(Self)
     }
 
-    /// Copies and releases a text that the JVM allocated.
+    /// Copies a text that the JVM allocated, and releases the memory.
     fn text(self, text: *mut c_char) -> String {
         if text.is_null() {
             return String::new();
         }
-        // SAFETY: texts of the JVM end with NUL.
+        // SAFETY: Texts of the JVM are NUL-terminated.
         let copy = unsafe { CStr::from_ptr(text) }.to_bytes().to_vec();
         self.give_back(text);
         jvmti_bindings::mutf8::decode_lossy(&copy)
     }
 
-    /// Copies and releases an array that the JVM allocated.
+    /// Copies an array that the JVM allocated, and releases the memory.
     fn array<T: Copy>(self, array: *mut T, count: i32) -> Vec<T> {
         let count = usize::try_from(count).unwrap_or(0);
         if array.is_null() {
             return Vec::new();
         }
-        // SAFETY: the array has the number of elements that the JVM states.
+        // SAFETY: The array has as many elements as the JVM states.
         let copy = unsafe { std::slice::from_raw_parts(array, count) }.to_vec();
         self.give_back(array);
         copy
@@ -157,8 +157,8 @@ impl Jvmti {
         }
     }
 
-    /// Requests the wanted capabilities one by one, so that one which another agent has does not prevent
-    /// the others; returns the granted ones.
+    /// Requests capabilities one by one, so that a capability which another agent already has does not prevent the others.
+    /// Returns the granted ones.
     pub fn add_capabilities(self, wanted: &[Capability]) -> Vec<Capability> {
         let mut available = sys::jvmtiCapabilities::default();
         let _ = call!(self, GetPotentialCapabilities, &mut available);
@@ -173,7 +173,7 @@ impl Jvmti {
         given
     }
 
-    /// Relinquishes all capabilities: other agents may want those that only one can have.
+    /// Relinquishes all capabilities, because only one agent can have some of them.
     pub fn relinquish_capabilities(self) {
         let mut all = sys::jvmtiCapabilities::default();
         if call!(self, GetCapabilities, &mut all).is_ok() {
@@ -183,7 +183,7 @@ impl Jvmti {
 
     pub(super) fn set_callbacks(self, callbacks: &sys::jvmtiEventCallbacks) -> Result<()> {
         let size = i32::try_from(size_of::<sys::jvmtiEventCallbacks>()).unwrap_or(i32::MAX);
-        // JDK 11 to 20 have fewer events: they read the ones that they know.
+        // JDK 11 to 20 have fewer events, and read only the callbacks of these.
         call!(self, SetEventCallbacks, callbacks, size)
     }
 
@@ -191,7 +191,7 @@ impl Jvmti {
         call!(self, SetEventNotificationMode, mode as _, event as _, null_mut())
     }
 
-    /// Sets the average number of bytes between sampled allocations; 0 for all.
+    /// Sets the average number of bytes between sampled allocations; with 0, all allocations are sampled.
     pub fn set_sampling_interval(self, bytes: i32) -> Result<()> {
         call!(self, SetHeapSamplingInterval, bytes)
     }
@@ -204,13 +204,13 @@ impl Jvmti {
         Ok(tag)
     }
 
-    /// Tags an object.
+    /// Sets the tag of an object.
     #[inline]
     pub fn set_tag(self, object: Ref<'_>, tag: i64) -> Result<()> {
         call!(self, SetTag, object.raw(), tag)
     }
 
-    /// Returns the objects with any of these tags.
+    /// Returns the objects that have one of the given tags.
     pub fn objects_with_tags<'j>(self, _jni: &'j Jni<'_>, tags: &[i64]) -> Result<Vec<Ref<'j>>> {
         let (mut count, mut objects) = (0, null_mut());
         let tag_count = i32::try_from(tags.len()).unwrap_or(i32::MAX);
@@ -218,23 +218,22 @@ impl Jvmti {
         Ok(refs(self.array(objects, count)))
     }
 
-    /// Returns the size of an object.
+    /// Returns the size of an object in bytes.
     pub fn object_size(self, object: Ref<'_>) -> Result<u64> {
         let mut size = 0;
         call!(self, GetObjectSize, object.raw(), &mut size)?;
         Ok(u64::try_from(size).unwrap_or(0))
     }
 
-    /// Collects garbage.
+    /// Runs a garbage collection and waits for it.
     pub fn collect_garbage(self) -> Result<()> {
         call!(self, ForceGarbageCollection)
     }
 
-    /// Writes the innermost frames of a thread (`None`: this one) to `frames`.
+    /// Replaces `frames` by the innermost `depth` frames of a thread (`None` for the current thread).
     #[inline]
     pub fn stack(self, thread: Option<Ref<'_>>, frames: &mut Vec<Frame>, depth: usize) -> Result<()> {
-        // Maximum number of frames that are fetched without allocating memory: there are millions of
-        // allocation events.
+        // Maximum number of frames that are read without allocating memory, as there are millions of allocation events.
         const ON_STACK: usize = 64;
         frames.clear();
         let thread = thread.map_or(null_mut(), Ref::raw);
@@ -264,7 +263,7 @@ impl Jvmti {
         Ok(usize::try_from(count).unwrap_or(0))
     }
 
-    /// Returns name and signature of a method. It must be on a stack, or its class be kept by a reference.
+    /// Returns name and signature of a method. The method must be on a stack, or its class be referenced.
     pub fn method_name(self, method: MethodId) -> Result<(String, String)> {
         let (mut name, mut signature) = (null_mut(), null_mut());
         call!(self, GetMethodName, method.0 as _, &mut name, &mut signature, null_mut())?;
@@ -284,7 +283,7 @@ impl Jvmti {
         call!(self, IsMethodNative, method.0 as _, &mut native).is_ok() && native != 0
     }
 
-    /// Returns bytecode indices at which lines start, with the lines.
+    /// Returns the line table of a method: bytecode indexes at which lines start, with the line numbers.
     pub fn lines(self, method: MethodId) -> Result<Vec<(i64, i32)>> {
         let (mut count, mut table) = (0, null_mut());
         call!(self, GetLineNumberTable, method.0 as _, &mut count, &mut table)?;
@@ -292,14 +291,14 @@ impl Jvmti {
         Ok(lines.into_iter().map(|entry| (entry.start_location, entry.line_number)).collect())
     }
 
-    /// Returns the source file of a class.
+    /// Returns the name of the source file of a class.
     pub fn source_file(self, class: Ref<'_>) -> Result<String> {
         let mut name = null_mut();
         call!(self, GetSourceFileName, class.raw(), &mut name)?;
         Ok(self.text(name))
     }
 
-    /// Returns the signature of a class: `Ljava/lang/String;`, `[I`.
+    /// Returns the signature of a class, such as `Ljava/lang/String;` or `[I`.
     pub fn class_signature(self, class: Ref<'_>) -> Result<String> {
         let mut signature = null_mut();
         call!(self, GetClassSignature, class.raw(), &mut signature, null_mut())?;
@@ -313,7 +312,7 @@ impl Jvmti {
         Ok(refs(self.array(classes, count)))
     }
 
-    /// Returns the class loader; `None` for the boot loader.
+    /// Returns the loader of a class; `None` for the boot loader.
     pub fn class_loader<'j>(self, _jni: &'j Jni<'_>, class: Ref<'_>) -> Result<Option<Ref<'j>>> {
         let mut loader = null_mut();
         call!(self, GetClassLoader, class.raw(), &mut loader)?;
@@ -327,7 +326,7 @@ impl Jvmti {
         Ok(refs(self.array(interfaces, count)))
     }
 
-    /// Returns the fields of a class. Fails if it is not prepared yet.
+    /// Returns the declared fields of a class. Fails if the class is not prepared yet.
     pub fn fields(self, class: Ref<'_>) -> Result<Fields> {
         const ACC_STATIC: i32 = 0x8;
         let (mut count, mut fields) = (0, null_mut());
@@ -351,7 +350,7 @@ impl Jvmti {
         Ok(refs(self.array(threads, count)))
     }
 
-    /// Returns this thread.
+    /// Returns the current thread.
     pub fn current_thread<'j>(self, _jni: &'j Jni<'_>) -> Result<Ref<'j>> {
         let mut thread = null_mut();
         call!(self, GetCurrentThread, &mut thread)?;
@@ -403,7 +402,7 @@ impl Jvmti {
         Ok(u64::try_from(nanos).unwrap_or(0))
     }
 
-    /// Suspends threads; returns for each whether it was suspended.
+    /// Suspends threads. Returns `true` for each thread that was suspended.
     pub fn suspend(self, threads: &[Ref<'_>]) -> Result<Vec<bool>> {
         let raw: Vec<_> = threads.iter().map(|thread| thread.raw()).collect();
         let mut results = vec![sys::jvmtiError::from_raw(0); raw.len()];
@@ -412,7 +411,7 @@ impl Jvmti {
         Ok(results.into_iter().map(|result| result.raw() == 0).collect())
     }
 
-    /// Resumes threads.
+    /// Resumes suspended threads.
     pub fn resume(self, threads: &[Ref<'_>]) {
         let raw: Vec<_> = threads.iter().map(|thread| thread.raw()).collect();
         let mut results = vec![sys::jvmtiError::from_raw(0); raw.len()];
@@ -422,7 +421,7 @@ impl Jvmti {
         }
     }
 
-    /// Suspends all virtual threads but one (JDK 21).
+    /// Suspends all virtual threads except `spared` (JDK 21).
     pub fn suspend_virtual_threads(self, spared: Option<Ref<'_>>) -> Result<()> {
         let except = spared.map_or(null_mut(), Ref::raw);
         call!(self, SuspendAllVirtualThreads, i32::from(spared.is_some()), &raw const except)
@@ -433,7 +432,7 @@ impl Jvmti {
         let _ = call!(self, ResumeAllVirtualThreads, 0, null());
     }
 
-    /// Returns the monitor that a thread waits to enter, or waits in.
+    /// Returns the monitor that a thread waits to enter, or on which it waits to be notified.
     pub fn contended_monitor<'j>(self, _jni: &'j Jni<'_>, thread: Ref<'_>) -> Result<Option<Ref<'j>>> {
         let mut monitor = null_mut();
         call!(self, GetCurrentContendedMonitor, thread.raw(), &mut monitor)?;
@@ -447,7 +446,7 @@ impl Jvmti {
         Ok(refs(self.array(monitors, count)))
     }
 
-    /// Returns the owner of a monitor, and the waiting threads.
+    /// Returns the owner of a monitor, and the threads that wait for it.
     pub fn monitor<'j>(self, _jni: &'j Jni<'_>, object: Ref<'_>) -> Result<Monitor<'j>> {
         let mut usage = sys::jvmtiMonitorUsage {
             owner: null_mut(),
@@ -476,10 +475,10 @@ impl Jvmti {
         Some(self.text(value))
     }
 
-    /// Starts a daemon thread of the agent: `thread` is a `java.lang.Thread` that was not started.
+    /// Starts `run` on a daemon thread of the agent. `thread` must be a `java.lang.Thread` that was not started.
     pub fn run_agent_thread(self, thread: Ref<'_>, run: Box<dyn FnOnce(Jni<'_>) + Send>) -> Result<()> {
         unsafe extern "system" fn start(_: *mut sys::jvmtiEnv, jni: *mut JNIEnv, run: *mut c_void) {
-            // SAFETY: it is the box that was leaked below, once.
+            // SAFETY: The pointer is the box that was leaked below, and is passed here only once.
             let run = unsafe { Box::from_raw(run.cast::<Box<dyn FnOnce(Jni<'_>) + Send>>()) };
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 if let Some(jni) = Jni::from_raw(jni) {
@@ -490,14 +489,14 @@ impl Jvmti {
         let run = Box::into_raw(Box::new(run));
         let started = call!(self, RunAgentThread, thread.raw(), Some(start), run.cast_const().cast(), 10);
         if started.is_err() {
-            // SAFETY: no thread was started, so nobody else has it.
+            // SAFETY: No thread was started, so nothing else uses the box.
             drop(unsafe { Box::from_raw(run) });
         }
         started
     }
 
-    /// Returns HotSpot's extension `com.sun.hotspot.functions.GetVirtualThread` (JDK 21), which returns
-    /// the virtual thread on a carrier.
+    /// Returns HotSpot's extension function `com.sun.hotspot.functions.GetVirtualThread` (JDK 21), which returns the virtual
+    /// thread that is mounted on a carrier thread.
     pub fn virtual_thread_function(self) -> Option<VirtualThreadOf> {
         let (mut count, mut functions) = (0, null_mut());
         call!(self, GetExtensionFunctions, &mut count, &mut functions).ok()?;
@@ -536,19 +535,18 @@ impl Jvmti {
         call!(self, IterateThroughHeap, filter, null_mut(), callbacks, data)
     }
 
-    /// Allocates memory of the JVM with these bytes, for a class file that replaces another. The JVM
-    /// frees it.
+    /// Copies bytes to memory of the JVM, for a class file that replaces another one. The JVM frees the memory.
     pub(super) fn allocate(self, bytes: &[u8]) -> Result<*mut u8> {
         let mut memory = null_mut();
         let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
         call!(self, Allocate, size, &mut memory)?;
-        // SAFETY: it has the same size, and nobody else knows it.
+        // SAFETY: The memory has the size of `bytes`, and nothing else uses it.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), memory, bytes.len()) };
         Ok(memory)
     }
 }
 
-/// Function that [`Jvmti::virtual_thread_function`] returns.
+/// Extension function returned by [`Jvmti::virtual_thread_function`].
 #[derive(Debug, Clone, Copy)]
 pub struct VirtualThreadOf {
     env: Jvmti,
@@ -556,11 +554,10 @@ pub struct VirtualThreadOf {
 }
 
 impl VirtualThreadOf {
-    /// Returns the virtual thread that is mounted on this thread.
+    /// Returns the virtual thread that is mounted on a carrier thread.
     pub fn get<'j>(&self, _jni: &'j Jni<'_>, carrier: Ref<'_>) -> Option<Ref<'j>> {
         let mut thread: jobject = null_mut();
-        // SAFETY: the parameters are a thread and memory for a thread (`jvmtiExport.cpp`,
-        // `GetVirtualThread`).
+        // SAFETY: The parameters are a thread and a pointer to a thread (`jvmtiExport.cpp`, `GetVirtualThread`).
         let code =
             unsafe { (self.function)(self.env.0.as_ptr(), carrier.raw(), &mut thread as *mut jobject) };
         Error::check(code).ok()?;

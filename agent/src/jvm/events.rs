@@ -1,4 +1,4 @@
-//! Events: dispatch from the JVM's callbacks to a [`Handler`].
+//! Events of JVM TI: dispatch from the JVM's callbacks to a [`Handler`].
 
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,14 +11,14 @@ use super::jni::{Jni, Ref};
 use super::latest::Latest;
 use super::{Error, Result};
 
-/// A kind of event that can be enabled.
+/// Event that can be enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// The JVM can run Java.
+    /// The JVM can run Java code.
     VmStart,
     /// The JVM is initialized.
     VmInit,
-    /// The JVM ends.
+    /// The JVM is ending.
     VmDeath,
     /// A platform thread starts.
     ThreadStart,
@@ -26,23 +26,23 @@ pub enum Event {
     ThreadEnd,
     /// A class file is loaded.
     ClassFileLoad,
-    /// SIGQUIT.
+    /// The JVM received SIGQUIT.
     DataDumpRequest,
     /// An allocation was sampled.
     SampledObjectAlloc,
-    /// The JVM allocated an object itself.
+    /// The JVM itself allocated an object.
     VmObjectAlloc,
     /// A thread waits to enter a monitor.
     ContendedEnter,
     /// A thread has entered a monitor after waiting.
     ContendedEntered,
-    /// A thread starts `Object.wait`.
+    /// A thread starts to wait in `Object.wait`.
     MonitorWait,
-    /// A thread ends `Object.wait`.
+    /// A thread has finished waiting in `Object.wait`.
     MonitorWaited,
-    /// A garbage collection starts.
+    /// A pause for garbage collection starts.
     CollectionStart,
-    /// A garbage collection ends.
+    /// A pause for garbage collection ends.
     CollectionFinish,
 }
 
@@ -68,15 +68,15 @@ impl Event {
     }
 }
 
-/// Receiver of events.
+/// Receiver of events. Each method handles one event.
 pub trait Handler: Sync {
-    /// The JVM can run Java.
+    /// The JVM can run Java code.
     fn vm_start(&self, jni: &Jni<'_>);
 
     /// The JVM is initialized.
     fn vm_init(&self, jni: &Jni<'_>, thread: Ref<'_>);
 
-    /// The JVM ends.
+    /// The JVM is ending.
     fn vm_death(&self, jni: &Jni<'_>);
 
     /// A platform thread starts.
@@ -85,13 +85,13 @@ pub trait Handler: Sync {
     /// A platform thread ends.
     fn thread_end(&self, _: &Jni<'_>, thread: Ref<'_>);
 
-    /// SIGQUIT.
+    /// The JVM received SIGQUIT.
     fn data_dump_request(&self);
 
     /// An allocation was sampled.
     fn sampled_object_alloc(&self, jni: &Jni<'_>, object: Ref<'_>, class: Ref<'_>, size: u64);
 
-    /// The JVM allocated an object itself. HotSpot sends a sampling event for some of these too.
+    /// The JVM itself allocated an object. HotSpot also sends a sampling event for some of these objects.
     fn vm_object_alloc(&self, jni: &Jni<'_>, object: Ref<'_>, class: Ref<'_>, size: u64);
 
     /// A thread waits to enter a monitor.
@@ -100,25 +100,25 @@ pub trait Handler: Sync {
     /// A thread has entered a monitor after waiting.
     fn contended_entered(&self, _: &Jni<'_>, _: Ref<'_>, thread: Ref<'_>);
 
-    /// A thread starts `Object.wait`.
+    /// A thread starts to wait in `Object.wait`.
     fn monitor_wait(&self, jni: &Jni<'_>, thread: Ref<'_>, object: Ref<'_>, timeout: i64);
 
-    /// A thread ends `Object.wait`.
+    /// A thread has finished waiting in `Object.wait`.
     fn monitor_waited(&self, jni: &Jni<'_>, thread: Ref<'_>, object: Ref<'_>);
 
-    /// A class file is loaded. Returns its replacement.
+    /// A class file is loaded. Returns a replacement for it, or `None`.
     fn class_file(&self, name: &[u8], boot: bool, bytes: &[u8]) -> Option<Vec<u8>>;
 
-    /// A rewritten method was entered.
+    /// A thread entered a rewritten method.
     fn method_entered(&self, method: i32);
 
-    /// A rewritten method was left.
+    /// A thread left a rewritten method.
     fn method_left(&self, method: i32);
 
-    /// A garbage collection starts. The handler must not call the JVM.
+    /// A pause for garbage collection starts. The handler must not call the JVM.
     fn collection_started(&self);
 
-    /// A garbage collection ends. The handler must not call the JVM.
+    /// A pause for garbage collection ends. The handler must not call the JVM.
     fn collection_finished(&self);
 }
 
@@ -128,9 +128,9 @@ fn handler() -> Option<&'static dyn Handler> {
     HANDLER.get().copied()
 }
 
-/// Registration and enabling of events.
+/// Registration and enabling of JVM TI events.
 pub trait Events {
-    /// Sets the receiver of events, replacing any previous one. Call it before enabling any event.
+    /// Sets the receiver of events, replacing any previous one. Must be called before an event is enabled.
     ///
     /// # Errors
     /// Errors of JVM TI.
@@ -138,7 +138,7 @@ pub trait Events {
     /// Enables an event.
     ///
     /// # Errors
-    /// If the capability for it is missing.
+    /// If the required capability is missing.
     fn enable(&self, event: Event) -> Result<()>;
     /// Disables an event.
     fn disable(&self, event: Event);
@@ -175,8 +175,7 @@ impl Events for Jvmti {
     }
 }
 
-/// Calls the handler, if there is one: nothing unwinds into the JVM. The standard library's hook reports
-/// a panic on stderr.
+/// Calls the handler, if there is one. A panic does not unwind into the JVM; the standard library's hook reports it on stderr.
 fn tell(run: impl FnOnce(&dyn Handler)) {
     let _ = catch_unwind(AssertUnwindSafe(|| {
         if let Some(handler) = handler() {
@@ -185,7 +184,7 @@ fn tell(run: impl FnOnce(&dyn Handler)) {
     }));
 }
 
-/// As [`tell`], for an event of a thread that may call JNI.
+/// Calls the handler for an event of a thread that may call JNI. See [`tell`].
 fn tell_with_jni(jni: *mut JNIEnv, run: impl FnOnce(&dyn Handler, &Jni<'_>)) {
     tell(|handler| {
         if let Some(jni) = Jni::from_raw(jni) {
@@ -194,7 +193,7 @@ fn tell_with_jni(jni: *mut JNIEnv, run: impl FnOnce(&dyn Handler, &Jni<'_>)) {
     });
 }
 
-/// As [`tell_with_jni`], for an event with a thread or another object.
+/// Calls the handler for an event with one object, such as a thread. See [`tell_with_jni`].
 fn tell_of(jni: *mut JNIEnv, object: jobject, run: impl FnOnce(&dyn Handler, &Jni<'_>, Ref<'_>)) {
     tell_with_jni(jni, |handler, jni| {
         if let Some(object) = Ref::new(object) {
@@ -203,7 +202,7 @@ fn tell_of(jni: *mut JNIEnv, object: jobject, run: impl FnOnce(&dyn Handler, &Jn
     });
 }
 
-/// As [`tell_of`], for an event with two objects: a thread and a monitor, or an object and its class.
+/// Calls the handler for an event with two objects: a thread and a monitor, or an object and its class. See [`tell_of`].
 fn tell_of_two(
     jni: *mut JNIEnv,
     one: jobject,
@@ -341,12 +340,12 @@ unsafe extern "system" fn class_file_load(
         if bytes.is_null() {
             return None;
         }
-        // SAFETY: there are as many bytes as the JVM states, for the duration of the call.
+        // SAFETY: There are as many bytes as the JVM states, for the duration of the call.
         let bytes = unsafe { std::slice::from_raw_parts(bytes, length) };
         let name = if name.is_null() {
             &[][..]
         } else {
-            // SAFETY: the JVM's names end with NUL.
+            // SAFETY: The JVM's names are NUL-terminated.
             unsafe { CStr::from_ptr(name) }.to_bytes()
         };
         let replaced = agent.class_file(name, loader.is_null(), bytes)?;
@@ -354,7 +353,7 @@ unsafe extern "system" fn class_file_load(
         Some((i32::try_from(replaced.len()).ok()?, memory))
     };
     if let Ok(Some((length, memory))) = catch_unwind(AssertUnwindSafe(replace)) {
-        // SAFETY: the JVM passed these pointers for this purpose; it frees the memory itself.
+        // SAFETY: The JVM passed these pointers for the results, and frees the memory itself.
         unsafe {
             *new_length = length;
             *new_bytes = memory;
@@ -362,14 +361,14 @@ unsafe extern "system" fn class_file_load(
     }
 }
 
-/// Implementation of the tracker's `enter(int)` ([`crate::tracker`]): the JVM finds it by name (JNI
-/// specification, "Resolving Native Method Names").
+/// Implementation of the tracker's method `enter(int)` ([`crate::tracker`]). The JVM finds it by name (JNI specification,
+/// "Resolving Native Method Names").
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_HprofTracker_enter(_: *mut c_void, _: *mut c_void, method: i32) {
     tell(|handler| handler.method_entered(method));
 }
 
-/// Implementation of the tracker's `exit(int)`.
+/// Implementation of the tracker's method `exit(int)`, which the JVM also finds by name.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_HprofTracker_exit(_: *mut c_void, _: *mut c_void, method: i32) {
     tell(|handler| handler.method_left(method));

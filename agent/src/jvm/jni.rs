@@ -1,4 +1,4 @@
-//! Functions of JNI that the agent calls.
+//! JNI functions that the agent calls.
 
 use std::ffi::{CStr, c_void};
 use std::marker::PhantomData;
@@ -6,12 +6,12 @@ use std::ptr::{NonNull, null_mut};
 
 use jvmti_bindings::sys::jni::{self, JNIEnv, JNINativeInterface_, jobject};
 
-/// Largest capacity of a frame that HotSpot accepts (`MaxJNILocalCapacity`); a frame can contain more
-/// references. For lists of all threads or classes, whose length is not known in advance. Capacity costs
-/// nothing: it is a promise that `-Xcheck:jni` verifies.
+/// Maximum capacity of a local frame that HotSpot accepts (`MaxJNILocalCapacity`), although a frame can contain more
+/// references. It is used for lists of all threads or classes, whose length is not known in advance. Capacity costs nothing: it
+/// is a promise that `-Xcheck:jni` verifies.
 pub const MAX_REFERENCES: usize = 65_536;
 
-/// A local reference to an object.
+/// Local reference to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ref<'j>(NonNull<c_void>, PhantomData<&'j ()>);
 
@@ -25,18 +25,18 @@ impl<'j> Ref<'j> {
     }
 }
 
-/// JNI environment of this thread.
+/// JNI environment of the current thread.
 #[derive(Debug, Clone, Copy)]
 pub struct Jni<'j>(NonNull<JNIEnv>, PhantomData<&'j *mut ()>);
 
-/// Argument of a method.
+/// Argument of a method call.
 #[derive(Debug, Clone, Copy)]
 pub enum Argument<'j> {
-    /// A reference, or null.
+    /// Reference, or null.
     Object(Option<Ref<'j>>),
-    /// A `boolean`.
+    /// Value of type `boolean`.
     Boolean(bool),
-    /// An `int`.
+    /// Value of type `int`.
     Int(i32),
 }
 
@@ -59,10 +59,9 @@ impl<'j> Jni<'j> {
         NonNull::new(env).map(|env| Self(env, PhantomData))
     }
 
-    /// Returns the JVM's function table. Older JVMs have fewer functions than the type: it is only read
-    /// member by member.
+    /// Returns the JVM's function table. In older JVMs the table is shorter than its type, so only single members are read.
     fn table(&self) -> *const JNINativeInterface_ {
-        // SAFETY: the environment of a thread points to its table.
+        // SAFETY: The environment of a thread points to its function table.
         unsafe { *self.0.as_ptr() }
     }
 
@@ -72,31 +71,31 @@ impl<'j> Jni<'j> {
 
     /// Clears a pending exception; returns whether there was one.
     pub fn clear_exception(&self) -> bool {
-        // SAFETY: may be called at any time.
+        // SAFETY: The function may be called at any time.
         let pending = unsafe { ((*self.table()).ExceptionCheck)(self.env()) } != 0;
         if pending {
-            // SAFETY: as above.
+            // SAFETY: The function may be called at any time.
             unsafe { ((*self.table()).ExceptionClear)(self.env()) };
         }
         pending
     }
 
-    /// Wraps a reference, unless an exception is pending.
+    /// Converts a reference with `wrap`; `None` if an exception is pending, which is cleared.
     fn wrap<T>(&self, raw: jobject, wrap: impl FnOnce(jobject) -> Option<T>) -> Option<T> {
         if self.clear_exception() { None } else { wrap(raw) }
     }
 
-    /// Calls `run` with a frame of local references, which are all deleted after it. `None` if there is
-    /// no memory for it.
+    /// Calls `run` with a frame of local references, which are all deleted afterwards. `None` if there is not enough memory for
+    /// the frame.
     pub fn frame<T>(&self, references: usize, run: impl FnOnce(&Jni<'_>) -> T) -> Option<T> {
         let capacity = i32::try_from(references.saturating_add(16).min(MAX_REFERENCES)).unwrap_or(i32::MAX);
-        // SAFETY: popped below.
+        // SAFETY: The frame is popped below.
         if unsafe { ((*self.table()).PushLocalFrame)(self.env(), capacity) } != 0 {
             self.clear_exception();
             return None;
         }
         let result = run(self);
-        // SAFETY: no reference of the frame outlives `run`: its `Jni` has a lifetime of its own.
+        // SAFETY: No reference of the frame outlives `run`, because its `Jni` has its own lifetime.
         unsafe { ((*self.table()).PopLocalFrame)(self.env(), null_mut()) };
         Some(result)
     }
@@ -108,40 +107,40 @@ impl<'j> Jni<'j> {
 
     pub(super) fn delete_raw(&self, object: jobject) {
         if !object.is_null() {
-            // SAFETY: a local reference of this thread, which is not used afterwards.
+            // SAFETY: The reference is a local one of this thread, and not used afterwards.
             unsafe { ((*self.table()).DeleteLocalRef)(self.env(), object) };
         }
     }
 
     /// Returns `true` if two references refer to the same object.
     pub fn same(&self, a: Ref<'_>, b: Ref<'_>) -> bool {
-        // SAFETY: references of this thread.
+        // SAFETY: Both are references of this thread.
         unsafe { ((*self.table()).IsSameObject)(self.env(), a.raw(), b.raw()) != 0 }
     }
 
-    /// Returns a class by its internal name, `java/lang/Object`.
+    /// Returns the class with an internal name such as `java/lang/Object`.
     pub fn find_class(&self, name: &CStr) -> Option<Ref<'j>> {
-        // SAFETY: the name ends with NUL.
+        // SAFETY: The name is NUL-terminated.
         let raw = unsafe { ((*self.table()).FindClass)(self.env(), name.as_ptr()) };
         self.wrap(raw, Ref::new)
     }
 
     /// Returns the class of an object.
     pub fn class_of(&self, object: Ref<'_>) -> Option<Ref<'j>> {
-        // SAFETY: a reference of this thread.
+        // SAFETY: The object is a reference of this thread.
         Ref::new(unsafe { ((*self.table()).GetObjectClass)(self.env(), object.raw()) })
     }
 
-    /// Returns the superclass.
+    /// Returns the superclass of a class.
     pub fn superclass(&self, class: Ref<'_>) -> Option<Ref<'j>> {
-        // SAFETY: a reference to a class.
+        // SAFETY: The reference is a class.
         Ref::new(unsafe { ((*self.table()).GetSuperclass)(self.env(), class.raw()) })
     }
 
-    /// Defines a class in the boot loader.
+    /// Defines a class in the boot loader from the bytes of its class file.
     pub fn define_class(&self, name: &CStr, bytes: &[u8]) -> Option<Ref<'j>> {
         let length = i32::try_from(bytes.len()).ok()?;
-        // SAFETY: `length` is the number of bytes; the JVM checks the class file.
+        // SAFETY: `length` is the number of bytes; the JVM verifies the class file.
         let raw = unsafe {
             ((*self.table()).DefineClass)(
                 self.env(),
@@ -154,33 +153,33 @@ impl<'j> Jni<'j> {
         self.wrap(raw, Ref::new)
     }
 
-    /// Creates a `java.lang.String`.
+    /// Creates a `java.lang.String` from a text.
     pub fn string(&self, text: &str) -> Option<Ref<'j>> {
         let text = jvmti_bindings::mutf8::encode_cstring(text);
-        // SAFETY: modified UTF-8 that ends with NUL.
+        // SAFETY: The text is NUL-terminated modified UTF-8.
         let raw = unsafe { ((*self.table()).NewStringUTF)(self.env(), text.as_ptr()) };
         self.wrap(raw, Ref::new)
     }
 
-    /// Returns the ID of a method; `None` if there is none.
+    /// Returns the ID of a method; `None` if the class does not have it.
     fn method(&self, class: Ref<'_>, name: &CStr, signature: &CStr) -> Option<jni::jmethodID> {
-        // SAFETY: a class, and texts that end with NUL.
+        // SAFETY: The reference is a class, and the texts are NUL-terminated.
         let method = unsafe {
             ((*self.table()).GetMethodID)(self.env(), class.raw(), name.as_ptr(), signature.as_ptr())
         };
         (!self.clear_exception() && !method.is_null()).then_some(method)
     }
 
-    /// Returns the ID of a static method; `None` if there is none.
+    /// Returns the ID of a static method; `None` if the class does not have it.
     fn static_method(&self, class: Ref<'_>, name: &CStr, signature: &CStr) -> Option<jni::jmethodID> {
-        // SAFETY: as in `method`.
+        // SAFETY: The reference is a class, and the texts are NUL-terminated.
         let method = unsafe {
             ((*self.table()).GetStaticMethodID)(self.env(), class.raw(), name.as_ptr(), signature.as_ptr())
         };
         (!self.clear_exception() && !method.is_null()).then_some(method)
     }
 
-    /// Creates an object by the constructor with this signature.
+    /// Creates an object with the constructor of the given signature.
     pub fn new_object(
         &self,
         class: Ref<'_>,
@@ -189,7 +188,7 @@ impl<'j> Jni<'j> {
     ) -> Option<Ref<'j>> {
         let method = self.method(class, c"<init>", signature)?;
         let arguments = raw(arguments);
-        // SAFETY: the arguments match the signature, as the callers in this module ensure.
+        // SAFETY: The arguments match the signature; the callers ensure this.
         let raw =
             unsafe { ((*self.table()).NewObjectA)(self.env(), class.raw(), method, arguments.as_ptr()) };
         self.wrap(raw, Ref::new)
@@ -205,14 +204,14 @@ impl<'j> Jni<'j> {
     ) -> Option<Ref<'j>> {
         let method = self.static_method(class, name, signature)?;
         let arguments = raw(arguments);
-        // SAFETY: as in `new_object`.
+        // SAFETY: The arguments match the signature; the callers ensure this.
         let raw = unsafe {
             ((*self.table()).CallStaticObjectMethodA)(self.env(), class.raw(), method, arguments.as_ptr())
         };
         self.wrap(raw, Ref::new)
     }
 
-    /// Calls a static method that returns nothing; returns whether it completed without an exception.
+    /// Calls a static `void` method. Returns whether it completed without an exception.
     pub fn call_static_void(
         &self,
         class: Ref<'_>,
@@ -222,14 +221,14 @@ impl<'j> Jni<'j> {
     ) -> bool {
         let Some(method) = self.static_method(class, name, signature) else { return false };
         let arguments = raw(arguments);
-        // SAFETY: as in `new_object`.
+        // SAFETY: The arguments match the signature; the callers ensure this.
         unsafe {
             ((*self.table()).CallStaticVoidMethodA)(self.env(), class.raw(), method, arguments.as_ptr());
         }
         !self.clear_exception()
     }
 
-    /// Calls a method that returns nothing; returns whether it completed without an exception.
+    /// Calls a `void` method. Returns whether it completed without an exception.
     pub fn call_void(
         &self,
         object: Ref<'_>,
@@ -240,7 +239,7 @@ impl<'j> Jni<'j> {
     ) -> bool {
         let Some(method) = self.method(class, name, signature) else { return false };
         let arguments = raw(arguments);
-        // SAFETY: as in `new_object`.
+        // SAFETY: The arguments match the signature; the callers ensure this.
         unsafe { ((*self.table()).CallVoidMethodA)(self.env(), object.raw(), method, arguments.as_ptr()) };
         !self.clear_exception()
     }
@@ -248,14 +247,14 @@ impl<'j> Jni<'j> {
     /// Calls a method without arguments that returns a `long`.
     fn call_long(&self, object: Ref<'_>, class: Ref<'_>, name: &CStr) -> Option<i64> {
         let method = self.method(class, name, c"()J")?;
-        // SAFETY: as in `new_object`; it has no arguments.
+        // SAFETY: The method was found by the signature `()J`, which has no arguments.
         let value =
             unsafe { ((*self.table()).CallLongMethodA)(self.env(), object.raw(), method, std::ptr::null()) };
         (!self.clear_exception()).then_some(value)
     }
 
-    /// Returns the number of bytes that can be allocated without a garbage collection, according to
-    /// `java.lang.Runtime`. Allocates nothing itself.
+    /// Returns the number of bytes that can be allocated without a garbage collection, according to `java.lang.Runtime`. The
+    /// query itself allocates nothing.
     pub fn free_heap(&self) -> Option<u64> {
         self.frame(2, |jni| {
             let class = jni.find_class(c"java/lang/Runtime")?;
@@ -266,15 +265,14 @@ impl<'j> Jni<'j> {
         })?
     }
 
-    /// Creates an `Object[]` of these objects, given that `class` is `java.lang.Object`. `None` if there
-    /// is no memory for it.
+    /// Creates an `Object[]` of the given objects. `class` must be `java.lang.Object`. `None` if there is not enough memory.
     pub fn object_array(&self, class: Ref<'_>, objects: &[Ref<'_>]) -> Option<Ref<'j>> {
         let length = i32::try_from(objects.len()).ok()?;
-        // SAFETY: a class, and no first element.
+        // SAFETY: The reference is a class, and the initial element is null.
         let raw = unsafe { ((*self.table()).NewObjectArray)(self.env(), length, class.raw(), null_mut()) };
         let array = self.wrap(raw, Ref::new)?;
         for (index, object) in (0i32..).zip(objects) {
-            // SAFETY: the index is within its length.
+            // SAFETY: The index is less than the length.
             unsafe { ((*self.table()).SetObjectArrayElement)(self.env(), array.raw(), index, object.raw()) };
         }
         (!self.clear_exception()).then_some(array)
@@ -298,14 +296,14 @@ impl<'j> Jni<'j> {
         self.wrap(raw, Ref::new)
     }
 
-    /// Returns `true` if a thread is virtual: the function exists since JDK 21.
+    /// Returns `true` if a thread is virtual. JVMs before JDK 21 lack the function.
     pub fn is_virtual(&self, thread: Ref<'_>) -> bool {
         const JNI_VERSION_21: i32 = 0x0015_0000;
-        // SAFETY: may be called at any time.
+        // SAFETY: The function may be called at any time.
         if unsafe { ((*self.table()).GetVersion)(self.env()) } < JNI_VERSION_21 {
             return false;
         }
-        // SAFETY: the table of this version has the function.
+        // SAFETY: The table of this version has the function.
         unsafe { ((*self.table()).IsVirtualThread)(self.env(), thread.raw()) != 0 }
     }
 }

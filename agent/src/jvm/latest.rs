@@ -1,8 +1,8 @@
-//! A value that lives as long as the process, and can be replaced.
+//! Cell for a value that lives as long as the process, and can be replaced.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// The latest of several values. Replaced values are never freed, because events may still be using them.
+/// Cell that contains the latest of several values. Replaced values are never freed, because events may still be using them.
 #[derive(Debug)]
 pub struct Latest<T: 'static>(AtomicPtr<T>);
 
@@ -12,10 +12,10 @@ impl<T: Sync> Latest<T> {
         Self(AtomicPtr::new(std::ptr::null_mut()))
     }
 
-    /// Returns the latest value.
+    /// Returns the latest value; `None` if the cell is empty.
     #[inline]
     pub fn get(&self) -> Option<&'static T> {
-        // SAFETY: null, or leaked by `set`: nobody frees or changes it.
+        // SAFETY: The pointer is null, or was leaked by `set`; nothing frees or changes the value.
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 

@@ -45,7 +45,7 @@ impl Error {
         if code.raw() == 0 { Ok(()) } else { Err(Self(code)) }
     }
 
-    /// Returns the error for a function that is not in the JVM's table.
+    /// Returns the error for a function that is missing in the JVM's table.
     fn missing() -> Self {
         Self(jvmtiError::from_raw(98))
     }
@@ -65,5 +65,5 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Result of a call of the JVM.
+/// Result of a call to the JVM.
 pub type Result<T> = std::result::Result<T, Error>;

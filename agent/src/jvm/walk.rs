@@ -1,7 +1,7 @@
 //! Walks over the heap.
 //!
-//! They run in the JVM's own thread while all others are suspended: a visitor must neither call the JVM
-//! nor wait for anything that a thread of the program may hold.
+//! Walks run on the JVM's own thread while all other threads are suspended. A visitor must neither call the JVM nor wait for
+//! anything that a thread of the program may hold.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -17,25 +17,25 @@ use super::{Error, Result};
 /// Kind of a reference or root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReferenceKind {
-    /// Object to its class object.
+    /// Reference from an object to its class object.
     Class,
-    /// An instance field: its number.
+    /// Reference in an instance field, with the JVM TI number of the field.
     Field(i32),
-    /// An element of an array: its index.
+    /// Reference in an array, with the index of the element.
     Element(i32),
-    /// Class to its loader.
+    /// Reference from a class to its loader.
     ClassLoader,
-    /// Class to its signers.
+    /// Reference from a class to its signers.
     Signers,
-    /// Class to its protection domain.
+    /// Reference from a class to its protection domain.
     ProtectionDomain,
-    /// Class to an interface.
+    /// Reference from a class to an interface.
     Interface,
-    /// A static field: its number.
+    /// Reference in a static field, with the JVM TI number of the field.
     StaticField(i32),
-    /// An entry of a class's constant pool: its index.
+    /// Reference in a constant pool, with the index of the entry.
     ConstantPool(i32),
-    /// Class to its superclass.
+    /// Reference from a class to its superclass.
     Superclass,
     /// Root: a global JNI reference.
     JniGlobal,
@@ -43,47 +43,47 @@ pub enum ReferenceKind {
     SystemClass,
     /// Root: a monitor.
     Monitor,
-    /// Root: a local variable. Tag of its thread, and frame.
+    /// Root: a local variable, with the tag of its thread and the depth of the frame.
     StackLocal(i64, i32),
-    /// Root: a local JNI reference. Tag of its thread, frame, and whether it is that of a method.
+    /// Root: a local JNI reference, with the tag of its thread, the depth of the frame, and `true` if it belongs to a method.
     JniLocal(i64, i32, bool),
     /// Root: a thread.
     Thread,
-    /// Root or reference of another kind.
+    /// Root or reference of any other kind.
     Other,
 }
 
-/// Tag of an object, stored by the JVM.
+/// Tag of an object that a callback can change; the JVM stores it.
 #[derive(Debug)]
 pub struct TagSlot(*mut jlong);
 
 impl TagSlot {
-    /// Returns the tag; 0 for none.
+    /// Returns the tag of the object; 0 for none.
     #[inline]
     pub fn get(&self) -> i64 {
-        // SAFETY: the JVM's memory for the tag, for the duration of the callback. Two slots may point to the same memory: it is
-        // not borrowed.
+        // SAFETY: The JVM provides the memory for the tag for the duration of the callback. Two slots may point to the same
+        // memory, so it is not borrowed.
         unsafe { *self.0 }
     }
 
-    /// Sets the tag.
+    /// Sets the tag of the object.
     #[inline]
     pub fn set(&self, tag: i64) {
-        // SAFETY: as above.
+        // SAFETY: As in `get`.
         unsafe { *self.0 = tag }
     }
 }
 
-/// A reference.
+/// Reference or root that a walk reports.
 #[derive(Debug)]
 pub struct Reference<'t> {
-    /// Kind.
+    /// Kind of the reference or root.
     pub kind: ReferenceKind,
     /// Tag of the referent.
     pub tag: &'t TagSlot,
     /// Tag of the referent's class.
     pub class: i64,
-    /// Size of the referent.
+    /// Size of the referent in bytes.
     pub size: u64,
     /// Length of the referent, if it is an array.
     pub length: Option<u32>,
@@ -93,12 +93,12 @@ pub struct Reference<'t> {
     pub referrer_class: i64,
 }
 
-/// Continuation of a walk after a referent.
+/// Continuation of a walk after a reported object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
-    /// Follow its references, once.
+    /// Follow the references of the object, unless they were already followed.
     Visit,
-    /// Do not follow its references.
+    /// Do not follow the references of the object.
     Skip,
     /// End the walk.
     Abort,
@@ -114,17 +114,18 @@ impl Then {
     }
 }
 
-/// Value of a primitive field: big-endian bytes, and the size of its type.
+/// Value of a primitive field: big-endian bytes at the start of the array, and their number.
 pub type PrimitiveBytes = ([u8; 8], usize);
 
-/// Receiver of the results of a walk. Methods that a visitor does not need have defaults.
+/// Receiver of the results of a walk. Methods that a visitor does not need have default implementations.
 pub trait Visitor {
-    /// Visits a reference.
+    /// Visits a reference or root.
     fn reference(&mut self, _reference: &Reference<'_>) -> Then {
         Then::Skip
     }
 
-    /// Visits a primitive field: static or not, number, tag of the object, tag of its class, value.
+    /// Visits a primitive field, given whether it is static, its number, the tag of its object, the tag of the object's class,
+    /// and its value.
     fn field(
         &mut self,
         _is_static: bool,
@@ -136,24 +137,25 @@ pub trait Visitor {
         Then::Skip
     }
 
-    /// Visits an array of primitive values: tag, signature of the elements, number of elements, and
-    /// elements in native byte order.
+    /// Visits an array of primitive values, given its tag, the signature of its elements, their number, and their bytes in
+    /// native byte order.
     fn array(&mut self, _object: &TagSlot, _element: u8, _count: u32, _bytes: &[u8]) -> Then {
         Then::Skip
     }
 
-    /// Visits an object of an iteration: tag, tag of its class, size, length if it is an array.
+    /// Visits an object of an iteration, given its tag, the tag of its class, its size in bytes, and its length if it is an
+    /// array.
     fn object(&mut self, object: &TagSlot, class: i64, size: u64, length: Option<u32>) -> Then;
 }
 
-/// Data of a callback.
+/// State of a walk, which callbacks receive as a pointer.
 struct CallbackData<'v> {
     visitor: &'v mut dyn Visitor,
     panic: Option<Box<dyn Any + Send>>,
 }
 
 impl CallbackData<'_> {
-    /// Calls the visitor; a panic ends the walk, and is resumed after it.
+    /// Calls the visitor. A panic ends the walk, and is resumed afterwards.
     fn run(&mut self, visit: impl FnOnce(&mut dyn Visitor) -> Then) -> jint {
         match catch_unwind(AssertUnwindSafe(|| visit(self.visitor))) {
             Ok(then) => then.raw(),
@@ -199,7 +201,7 @@ impl Jvmti {
         walk(&mut Clear, |data| self.iterate_through_heap(UNTAGGED, &callbacks, data))
     }
 
-    /// Visits all objects of the heap, reachable or not.
+    /// Visits all objects of the heap, including unreachable ones.
     ///
     /// # Errors
     /// Errors of JVM TI.
@@ -219,13 +221,12 @@ fn walk(visitor: &mut dyn Visitor, run: impl FnOnce(*mut c_void) -> Result<()>) 
     done
 }
 
-/// Returns the walk of a callback.
+/// Returns the walk to which a callback belongs.
 ///
 /// # Safety
-/// `data` must be the pointer that [`walk`] passed, whose call is still running; callbacks of one walk do
-/// not overlap.
+/// `data` must be the pointer passed by [`walk`], whose call must still be running. Callbacks of one walk do not overlap.
 unsafe fn walk_of<'w>(data: *mut c_void) -> &'w mut CallbackData<'w> {
-    // SAFETY: as above.
+    // SAFETY: The function's caller guarantees a valid pointer.
     unsafe { &mut *data.cast::<CallbackData<'w>>() }
 }
 
@@ -240,7 +241,7 @@ unsafe extern "system" fn reference(
     length: jint,
     data: *mut c_void,
 ) -> jint {
-    // SAFETY: the info that is read is that of its kind (JVM TI specification, "Heap Reference Info").
+    // SAFETY: The member of the union that is read belongs to the kind (JVM TI specification, "Heap Reference Info").
     let kind = unsafe {
         match kind {
             1 => ReferenceKind::Class,
@@ -276,7 +277,7 @@ unsafe extern "system" fn reference(
         referrer: referrer.as_ref(),
         referrer_class,
     };
-    // SAFETY: the data of this walk.
+    // SAFETY: `data` is the pointer passed by `walk`.
     unsafe { walk_of(data) }.run(|visitor| visitor.reference(&reference))
 }
 
@@ -289,7 +290,7 @@ unsafe extern "system" fn primitive_field(
     value_type: u32,
     data: *mut c_void,
 ) -> jint {
-    // SAFETY: the member that is read is the value's type; the info is that of a field.
+    // SAFETY: The member of the union that is read belongs to the value's type; the info is that of a field.
     let (value, index) = unsafe {
         let value = match u8::try_from(value_type).unwrap_or(0) {
             b'Z' => wide(&[value.z]),
@@ -304,7 +305,7 @@ unsafe extern "system" fn primitive_field(
         };
         (value, (*info).field.index)
     };
-    // SAFETY: the data of this walk.
+    // SAFETY: `data` is the pointer passed by `walk`.
     unsafe { walk_of(data) }.run(|visitor| visitor.field(kind == 8, index, &TagSlot(tag), class, value))
 }
 
@@ -316,7 +317,7 @@ fn wide(bytes: &[u8]) -> PrimitiveBytes {
     (value, bytes.len())
 }
 
-/// Returns the size of a value in bytes, by the signature of its type.
+/// Returns the size in bytes of a primitive value, by the signature of its type.
 pub const fn bytes_of(element: u8) -> usize {
     match element {
         b'Z' | b'B' => 1,
@@ -340,10 +341,10 @@ unsafe extern "system" fn primitive_array(
     let bytes = if elements.is_null() {
         &[][..]
     } else {
-        // SAFETY: there are `count` elements of this type, for the duration of the call.
+        // SAFETY: There are `count` elements of this type, for the duration of the call.
         unsafe { std::slice::from_raw_parts(elements.cast::<u8>(), count as usize * bytes_of(element)) }
     };
-    // SAFETY: the data of this walk.
+    // SAFETY: `data` is the pointer passed by `walk`.
     unsafe { walk_of(data) }.run(|visitor| visitor.array(&TagSlot(tag), element, count, bytes))
 }
 
@@ -355,6 +356,6 @@ unsafe extern "system" fn iteration(
     data: *mut c_void,
 ) -> jint {
     let (size, length) = (u64::try_from(size).unwrap_or(0), u32::try_from(length).ok());
-    // SAFETY: the data of this walk.
+    // SAFETY: `data` is the pointer passed by `walk`.
     unsafe { walk_of(data) }.run(|visitor| visitor.object(&TagSlot(tag), class, size, length))
 }

@@ -1,5 +1,5 @@
-//! Output of recorded data: definitions (strings, classes, frames, traces, threads) once, before
-//! references to them.
+//! Output of recorded data. Definitions (strings, classes, frames, traces, threads) are written once, before references to
+//! them.
 
 pub mod sections;
 pub mod sink;
@@ -17,63 +17,63 @@ use crate::record::traces::{FIRST_SERIAL, TraceFrame};
 use crate::state::AgentState;
 use sink::Sink;
 
-/// The output, and the definitions written to it.
+/// Output with the definitions that were written to it.
 #[derive(Debug)]
 pub struct Output {
-    /// Destination.
+    /// Destination of the output.
     pub sink: Sink,
     format: Format,
     started: SystemTime,
     written: WrittenDefinitions,
 }
 
-/// Definitions that were written.
+/// Definitions that were written, so that each is written only once.
 #[derive(Debug, Default)]
 struct WrittenDefinitions {
-    /// Lower limit (exclusive) of the IDs of strings and frames, and of objects: 0, or a range that the JVM does not use.
+    /// Lower limit (exclusive) of the agent's IDs for strings and frames, and for objects: 0, or a range that the JVM does not
+    /// use.
     base: u64,
-    /// After a dump of the JVM: serial numbers of its classes by name, and those that correspond to the
-    /// agent's.
+    /// Classes in the JVM's dump, if this output appends to one.
     jvm: Option<JvmClasses>,
     strings: FxHashMap<String, u64>,
-    /// Number of classes, in the order of their serial numbers.
+    /// Number of written classes, in the order of their serial numbers.
     classes: usize,
     unloaded: FxHashSet<u32>,
     frames: FxHashSet<u32>,
-    /// Number of the next trace.
+    /// Number of the first trace that was not written yet.
     traces: u32,
 }
 
-/// Classes in a dump of the JVM.
+/// Serial numbers of the classes in a dump that the JVM wrote.
 #[derive(Debug, Default)]
 pub struct JvmClasses {
-    /// Serial numbers by name; the first class of a name.
+    /// Serial numbers by class name. Of several classes with one name, the first counts.
     pub by_name: FxHashMap<String, u32>,
-    /// Highest serial number.
+    /// Highest serial number in the JVM's dump.
     pub last: u32,
-    /// Their serial numbers by the agent's serial numbers.
+    /// Serial numbers in the JVM's dump by the agent's serial numbers.
     ours: FxHashMap<u32, u32>,
 }
 
-/// First ID of the agent in files that the JVM started: HotSpot's IDs are addresses of user space.
+/// Lower limit of the agent's IDs in dumps that the JVM began, in which HotSpot's IDs are user-space addresses.
 const BEHIND_JVM: u64 = 1 << 62;
 
-/// Number of bytes that are buffered before they are written.
+/// Number of buffered bytes at which they are written.
 const BUFFER: usize = 1 << 18;
 
-/// Returns the serial number of a trace.
+/// Returns the serial number of the trace with this number.
 pub fn serial(trace: u32) -> u32 {
     FIRST_SERIAL.saturating_add(trace)
 }
 
 impl Output {
-    /// Creates an output that starts with the head of its format.
+    /// Creates an output and writes the header of its format.
     pub fn new(mut sink: Sink, format: Format, calls_only: bool) -> Self {
         let started = SystemTime::now();
         let since = started.duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut head = Vec::new();
         match format {
-            // `cpu=old` is a table without a head.
+            // The table of `cpu=old` has no header.
             Format::Text if calls_only => {}
             Format::Text => {
                 let date = date::ctime(since.as_secs());
@@ -87,25 +87,25 @@ impl Output {
         Self { sink, format, started, written: WrittenDefinitions::default() }
     }
 
-    /// Creates an output that appends to a dump of the JVM, whose head has this time.
+    /// Creates an output that appends to a dump of the JVM. `started` is the time in the dump's header.
     pub fn after_jvm_dump(sink: Sink, started: SystemTime, jvm: JvmClasses) -> Self {
         let written =
             WrittenDefinitions { base: BEHIND_JVM, jvm: Some(jvm), ..WrittenDefinitions::default() };
         Self { sink, format: Format::Binary, started, written }
     }
 
-    /// Closes the output.
+    /// Closes the output, and forgets the written definitions.
     pub fn close(&mut self) {
         self.sink.close();
         self.written = WrittenDefinitions::default();
     }
 
-    /// Returns `true` if it appends to a dump of the JVM.
+    /// Returns `true` if the output appends to a dump of the JVM.
     pub fn is_behind_jvm(&self) -> bool {
         self.written.jvm.is_some()
     }
 
-    /// Returns the serial number of a class in this file.
+    /// Returns the serial number in this file for the class with a serial number of the agent.
     pub fn class_serial(&self, serial: u32) -> u32 {
         match &self.written.jvm {
             Some(jvm) => jvm.ours.get(&serial).copied().unwrap_or(0),
@@ -113,24 +113,24 @@ impl Output {
         }
     }
 
-    /// Returns the format.
+    /// Returns the format of the output.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// Returns the current time in the form of text reports: in UTC, as `convert` writes dates.
+    /// Returns the current date in the form of text reports, in UTC as in the output of `convert`.
     pub fn date(&self) -> String {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         date::ctime(since.as_secs())
     }
 
-    /// Returns the microseconds since the header's time, modulo 2^32 as in the format.
+    /// Returns the microseconds since the time in the header, modulo 2^32 as in the format.
     pub fn micros(&self) -> u32 {
         let since = SystemTime::now().duration_since(self.started).unwrap_or(Duration::ZERO);
         u32::try_from(since.as_micros() & u128::from(u32::MAX)).unwrap_or(0)
     }
 
-    /// Returns the ID of a string, which is written if it is new.
+    /// Returns the ID of a string; writes the string if it is new.
     pub fn string(&mut self, out: &mut Vec<u8>, text: &str) -> u64 {
         if let Some(id) = self.written.strings.get(text) {
             return *id;
@@ -142,7 +142,7 @@ impl Output {
         id
     }
 
-    /// Writes bytes if there are more than `at`.
+    /// Writes the buffered bytes if there are more than `at`.
     fn flush(&mut self, out: &mut Vec<u8>, at: usize) {
         if out.len() > at {
             self.sink.write(out);
@@ -165,7 +165,7 @@ impl Output {
         self.flush(&mut out, 0);
     }
 
-    /// Writes new classes. Frames refer to them by serial number.
+    /// Writes new classes, to which frames refer by serial number.
     fn classes(&mut self, state: &AgentState, out: &mut Vec<u8>) {
         if self.format == Format::Text {
             return;
@@ -196,7 +196,7 @@ impl Output {
         self.written.classes = all.len();
     }
 
-    /// Writes UNLOAD CLASS for classes that were written and are no longer loaded.
+    /// Writes UNLOAD CLASS records for written classes that are no longer loaded.
     pub fn unloaded_classes(&mut self, state: &AgentState, loaded: &FxHashSet<u64>) {
         if self.format == Format::Text || self.written.jvm.is_some() {
             return;
@@ -213,13 +213,13 @@ impl Output {
     fn threads(&mut self, state: &AgentState, out: &mut Vec<u8>) {
         let happened = state.threads.take_events();
         if self.written.jvm.is_some() {
-            // JVM TI does not provide the addresses of thread objects in the JVM's dump.
+            // JVM TI does not provide the addresses by which the JVM's dump identifies thread objects.
             return;
         }
         for happened in happened {
             match (self.format, happened) {
                 (Format::Text, ThreadEvent::Start(thread)) => {
-                    // Readers of the agent's output parse a name up to the next quote.
+                    // Readers of the agent's output parse a name up to the next quotation mark.
                     let name = thread.info.name.replace('"', "'");
                     let group = thread.info.group.replace('"', "'");
                     let start = text::ThreadStart {
@@ -296,7 +296,7 @@ impl Output {
     }
 }
 
-/// Returns a frame in the form of text reports.
+/// Converts a frame to the form of text reports.
 pub fn frame(place: &TraceFrame) -> text::FrameLine<'_> {
     match &place.method {
         Some(method) => text::FrameLine {

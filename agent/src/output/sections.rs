@@ -1,4 +1,4 @@
-//! The sections of a report: SITES, CPU SAMPLES, CPU TIME, calls, MONITOR TIME, MONITOR DUMP.
+//! Sections of a report: SITES, CPU SAMPLES, CPU TIME, calls, MONITOR TIME, MONITOR DUMP.
 
 use hprof_format::binary::{self, Records, Totals};
 use hprof_format::percent::percent;
@@ -13,7 +13,7 @@ use crate::record::samples::Samples;
 use crate::record::sites::{SiteKey, Weight};
 use crate::state::AgentState;
 
-/// Live and allocated objects of a site.
+/// Numbers and bytes of the live and allocated objects of a site.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SiteCounts {
     /// Live objects.
@@ -22,7 +22,7 @@ pub struct SiteCounts {
     pub allocated: Weight,
 }
 
-/// All sites with their totals, by live bytes in descending order.
+/// All sites with their totals, sorted by live bytes in descending order.
 #[derive(Debug, Default)]
 pub struct AllSites {
     rows: Vec<(SiteKey, SiteCounts)>,
@@ -30,8 +30,8 @@ pub struct AllSites {
 }
 
 impl AllSites {
-    /// Creates the sites from counts; live objects whose allocation was not seen (they are older than the
-    /// agent) count as allocated.
+    /// Creates the sites from counts of live objects. Live objects whose allocation was not recorded, because they are older
+    /// than the agent, are counted as allocated.
     pub fn new(state: &AgentState, live: &FxHashMap<SiteKey, Weight>) -> Self {
         let mut all: FxHashMap<SiteKey, SiteCounts> = FxHashMap::default();
         for (key, weight) in live {
@@ -42,7 +42,7 @@ impl AllSites {
         }
         let mut totals = Totals::default();
         for counts in all.values_mut() {
-            // With sampling, rounding can make the allocated number smaller than the live one.
+            // With sampling, rounding can make the number of allocated objects smaller than the number of live ones.
             counts.allocated.objects = counts.allocated.objects.max(counts.live.objects);
             counts.allocated.bytes = counts.allocated.bytes.max(counts.live.bytes);
             totals.live_objects += counts.live.objects;
@@ -64,13 +64,12 @@ impl AllSites {
 }
 
 impl Output {
-    /// Writes SITES or ALLOC SITES: rows above the cutoff. Returns the number of rows with numbers that
-    /// exceed the format.
+    /// Writes SITES or ALLOC SITES with the rows above the cutoff. Returns the number of rows whose numbers exceed the format.
     pub fn sites(&mut self, state: &AgentState, sites: &AllSites, cutoff: f64) -> usize {
         let mut out = Vec::new();
         let total = sites.totals.live_bytes;
-        // The old agent used only live bytes, and omitted sites with the most allocations if all of their
-        // objects had died.
+        // The old agent compared only live bytes, and omitted sites with the most allocations if all of their objects were
+        // dead.
         let allocated = sites.totals.allocated_bytes;
         let wanted = sites.rows.iter().filter(|(_, counts)| {
             let live = percent(counts.live.bytes, total) >= cutoff * 100.0;
@@ -121,7 +120,7 @@ impl Output {
                     })
                     .collect();
                 saturated = rows.iter().filter(|row| row.saturates()).count();
-                // The format has four bytes; a cutoff needs no more.
+                // The field in the format has only four bytes, which suffice for a cutoff.
                 #[allow(clippy::cast_possible_truncation)]
                 let cutoff = cutoff as f32;
                 Records::new(&mut out, self.micros()).alloc_sites(false, cutoff, &sites.totals, &rows);
@@ -131,7 +130,7 @@ impl Output {
         saturated
     }
 
-    /// Writes HEAP SUMMARY, in binary files only.
+    /// Writes HEAP SUMMARY to a binary file; a text has none.
     pub fn heap_summary(&mut self, totals: &Totals) {
         if self.format() == Format::Binary {
             let mut out = Vec::new();
@@ -140,7 +139,7 @@ impl Output {
         }
     }
 
-    /// Writes CPU SAMPLES above the cutoff.
+    /// Writes CPU SAMPLES with the rows above the cutoff.
     pub fn samples(&mut self, state: &AgentState, samples: &Samples, cutoff: f64) {
         let (total, rows) = samples.counts();
         let rows: Vec<_> =
@@ -159,7 +158,7 @@ impl Output {
         self.flush(&mut out, 0);
     }
 
-    /// Writes rows of trace, count and cost: `total` is the printed total, and the sum of costs.
+    /// Writes rows of trace, count and cost. `total` is the printed total; percentages refer to the sum of costs.
     fn costs(
         &self,
         state: &AgentState,
@@ -188,8 +187,8 @@ impl Output {
         let _ = text::costs(out, section, printed, &self.date(), rows);
     }
 
-    /// Writes CPU TIME (ms), in text files only. Rows are trace, calls and nanoseconds without callees,
-    /// in descending order.
+    /// Writes CPU TIME (ms) to a text file; a binary file has none. Rows are trace, calls and nanoseconds without callees,
+    /// sorted by nanoseconds in descending order.
     pub fn times(&mut self, state: &AgentState, rows: &[(u32, u64, u64)], cutoff: f64) {
         let total: u64 = rows.iter().map(|(_, _, nanos)| nanos).sum();
         let rows: Vec<_> =
@@ -199,7 +198,7 @@ impl Output {
         self.flush(&mut out, 0);
     }
 
-    /// Writes the table of `cpu=old`: calls, callee, caller, nanoseconds.
+    /// Writes the table of `cpu=old`. Rows are calls, callee, caller and nanoseconds.
     pub fn calls(&mut self, rows: &[(u64, String, Option<String>, u64)]) {
         let mut out = Vec::new();
         let _ = text::calls_title(&mut out);
@@ -209,7 +208,7 @@ impl Output {
         self.flush(&mut out, 0);
     }
 
-    /// Writes MONITOR TIME above the cutoff; nothing if no thread had to wait.
+    /// Writes MONITOR TIME with the rows above the cutoff; nothing if no thread had to wait.
     pub fn contention(&mut self, state: &AgentState, cutoff: f64) {
         let rows = state.monitors.rows();
         let total: u64 = rows.iter().map(|(_, _, lost)| lost.nanos).sum();
@@ -232,12 +231,12 @@ impl Output {
         self.flush(&mut out, 0);
     }
 
-    /// Writes MONITOR DUMP: the states of all threads, and the monitors that they own or wait for.
+    /// Writes MONITOR DUMP: the states of all threads, and the monitors that they own or for which they wait.
     pub fn monitor_dump(&mut self, state: &AgentState, jni: &Jni<'_>) {
         let jvmti = state.jvmti;
         let mut out = Vec::new();
         jni.frame(crate::jvm::MAX_REFERENCES, |jni| {
-            // Traces are written before references to them.
+            // Traces must be written before references to them.
             let mut states = Vec::new();
             let mut objects = Vec::new();
             for thread in jvmti.threads(jni).unwrap_or_default() {
@@ -257,7 +256,7 @@ impl Output {
             let mut met = rustc_hash::FxHashSet::default();
             for object in objects {
                 let id = {
-                    // It may be a class object that is being assigned its ID.
+                    // The object may be a class object to which another thread is assigning an ID.
                     let _held = state.classes.hold();
                     state.object_id(object)
                 };
@@ -282,7 +281,7 @@ impl Output {
         self.flush(&mut out, 0);
     }
 
-    /// Writes CONTROL SETTINGS, in binary files only.
+    /// Writes CONTROL SETTINGS to a binary file; a text has none.
     pub fn control_settings(&mut self, state: &AgentState, sampling: bool) {
         if self.format() == Format::Binary {
             let flags = u32::from(state.records_sites()) | u32::from(sampling) << 1;
@@ -294,8 +293,7 @@ impl Output {
     }
 }
 
-/// Returns the array indicator of ALLOC SITES: the basic type of the elements, 2 for object arrays, 0 for
-/// other classes.
+/// Returns the array indicator in ALLOC SITES: the basic type of the elements, 2 for object arrays, 0 for other classes.
 fn array_indicator(signature: &str) -> u8 {
     match signature.strip_prefix('[').and_then(|element| element.bytes().next()) {
         None => 0,
@@ -303,7 +301,7 @@ fn array_indicator(signature: &str) -> u8 {
     }
 }
 
-/// Returns the basic type of a signature's first character.
+/// Returns the basic type for the first character of a signature.
 pub fn basic_type(signature: u8) -> u8 {
     match signature {
         b'Z' => 4,
@@ -318,7 +316,7 @@ pub fn basic_type(signature: u8) -> u8 {
     }
 }
 
-/// Returns the agent's code for a state.
+/// Returns the code for a thread state in MONITOR DUMP.
 fn status(state: ThreadState) -> String {
     if !state.has(ThreadState::ALIVE) {
         return if state.has(ThreadState::TERMINATED) { "ZO" } else { "NS" }.to_owned();

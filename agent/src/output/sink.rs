@@ -1,10 +1,9 @@
-//! Destination of output: a file, or a socket.
+//! Destination of output: a file, a device, or a socket.
 //!
-//! A file has its final name only while its contents are complete. While something is being written it is
-//! called `NAME.PID.partial`, which remains if the JVM dies meanwhile, or if the disk is full. It is
-//! always a new file: an existing file or link of that name, created by another user for instance, is
-//! neither written to nor followed. Nothing here ends the JVM. A socket that accepts nothing for
-//! [`PATIENCE`] is abandoned; a terminal is waited for, as by any program that writes to it.
+//! A file has its final name only while its contents are complete. During writing its name is `NAME.PID.partial`; this file
+//! remains if the JVM is killed, or if the disk is full. It is always a new file: an existing file or link with that name, for
+//! example from another user, is neither written to nor followed. Errors never end the JVM. A socket that accepts no bytes for
+//! [`PATIENCE`] is abandoned, but there is no time limit for a terminal, as in any program that writes to one.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -12,14 +11,14 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Maximum time for which a socket may accept nothing.
+/// Maximum time for which a socket may accept no bytes.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Interval for checking whether it accepted something: a write that times out reports only the total for
-/// the whole time.
+/// Interval between checks of whether the socket accepted bytes, because a write that times out reports only the total for the
+/// entire time.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Writes all of `bytes`, as long as the other end accepts some of it within [`PATIENCE`].
+/// Writes all of `bytes`, as long as the other end accepts some bytes within [`PATIENCE`].
 fn send(stream: &mut TcpStream, mut bytes: &[u8]) -> io::Result<()> {
     let mut taken = Instant::now();
     while !bytes.is_empty() {
@@ -42,18 +41,20 @@ fn send(stream: &mut TcpStream, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// A file or a socket.
+/// Destination of output, with its first error.
 #[derive(Debug)]
 pub struct Sink {
     to: To,
-    /// First error: nothing is written after it.
+    /// First error. After an error, nothing is written.
     failed: Option<String>,
-    /// Bytes to be written when the threads of the program run again: a socket may be slow.
+    /// Bytes to be written when the program's threads run again, because a socket may be slow; `None` if bytes are not
+    /// buffered.
     held: Option<Vec<u8>>,
     /// Number of bytes written.
     written: u64,
 }
 
+/// Kind of destination.
 #[derive(Debug)]
 enum To {
     File {
@@ -63,37 +64,36 @@ enum To {
         open: bool,
         replaces: bool,
     },
-    /// `/dev/null`, a terminal: must not be replaced.
+    /// Character device, such as `/dev/null` or a terminal, which must not be replaced.
     Device {
         file: File,
         path: PathBuf,
     },
     Socket(TcpStream),
-    /// Closed.
+    /// Destination that was closed.
     Nothing,
 }
 
-/// Returns `NAME.PID.partial`: other JVMs may have the same options.
+/// Returns `NAME.PID.partial`. The process ID is needed because other JVMs may have the same options.
 pub fn partial_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}.partial", std::process::id()));
     name.into()
 }
 
-/// Makes new files accessible to their owner only, like HotSpot's dumps: they contain the contents of
-/// memory.
+/// Makes new files accessible only to their owner, like HotSpot's dumps, because they contain the contents of memory.
 pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
 }
 
-/// Creates a new file for its owner only.
+/// Creates a new file that only its owner can access.
 fn create(path: &Path) -> io::Result<File> {
     let new = || private(OpenOptions::new().create_new(true).write(true)).open(path);
     match new() {
-        // Left by a JVM with the same process ID, as in each run of a container, or created by another
-        // user. Removing a link does not affect its target.
+        // The file was left by a JVM with the same process ID, as in each run of a container, or created by another user.
+        // Removing a link does not affect its target.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             std::fs::remove_file(path)?;
             new()
@@ -102,11 +102,11 @@ fn create(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Opens the character device of this name. Returns `None` if the name is unused or that of a file.
+/// Opens the character device with this name. Returns `None` if the name does not exist, or belongs to a file.
 ///
 /// # Errors
-/// If the name is that of something else, which a file must not replace. A link in `/dev` belongs to the
-/// system, such as `/dev/stdout`, whatever its target.
+/// If the name belongs to anything else, which a file must not replace. Links in `/dev`, such as `/dev/stdout`, belong to the
+/// system, whatever their targets.
 fn device(path: &Path) -> Result<Option<File>, String> {
     let cannot = |why: &dyn std::fmt::Display| format!("cannot write {}: {why}", path.display());
     let Ok(there) = std::fs::metadata(path).map(|there| there.file_type()) else { return Ok(None) };
@@ -119,7 +119,7 @@ fn device(path: &Path) -> Result<Option<File>, String> {
         use std::os::unix::fs::FileTypeExt;
         if there.is_char_device() {
             let file = OpenOptions::new().write(true).open(path).map_err(|error| cannot(&error))?;
-            // A link may have another target by now.
+            // By now, a link may have another target.
             let is_device = file.metadata().is_ok_and(|there| there.file_type().is_char_device());
             return if is_device { Ok(Some(file)) } else { Err(cannot(&"it was replaced by another file")) };
         }
@@ -127,10 +127,10 @@ fn device(path: &Path) -> Result<Option<File>, String> {
     Err(cannot(&"it is not a regular file; choose a regular file or a new name"))
 }
 
-/// Checks that a name can be that of a file that is written as a whole.
+/// Checks that a name does not exist, or belongs to an ordinary file, which can be replaced.
 ///
 /// # Errors
-/// If the name is that of something else.
+/// If the name belongs to a device or anything else.
 pub fn only_a_file(path: &Path) -> Result<(), String> {
     match device(path)? {
         Some(_) => Err(format!("cannot write {}: a device cannot take a dump of the JVM", path.display())),
@@ -138,7 +138,7 @@ pub fn only_a_file(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Returns `true` if a path still names this file, without an intermediate link.
+/// Returns `true` if `path` is the name of this open file, without following links.
 fn is_at(file: &File, path: &Path) -> bool {
     #[cfg(unix)]
     {
@@ -158,12 +158,12 @@ impl Sink {
         Self { to, failed: None, held: None, written }
     }
 
-    /// Creates a new file. It exists as [`partial_of`] its name at once, so that a wrong name prevents
-    /// the JVM's start. Unless it `replaces` an existing file, the process ID is appended to its name. A
-    /// character device is written to.
+    /// Creates a new file. It exists under the name [`partial_of`] at once, so that an invalid name prevents the JVM from
+    /// starting. Unless it `replaces` an existing file, the process ID is appended to its name. If `path` is a character
+    /// device, the device is written to.
     ///
     /// # Errors
-    /// The reason, with the name.
+    /// Returns the reason with the name.
     pub fn file(path: PathBuf, replaces: bool) -> Result<Self, String> {
         if let Some(file) = device(&path)? {
             return Ok(Self::new(To::Device { file, path }, 0));
@@ -174,10 +174,10 @@ impl Sink {
         Ok(Self::new(To::File { file, path, partial, open: true, replaces }, 0))
     }
 
-    /// Opens a file that was written as [`partial_of`] its name, for appending.
+    /// Opens a file that was written under the name [`partial_of`], for appending.
     ///
     /// # Errors
-    /// The reason, with the name.
+    /// Returns the reason with the name.
     pub fn append(path: PathBuf) -> Result<Self, String> {
         only_a_file(&path)?;
         let partial = partial_of(&path);
@@ -190,10 +190,10 @@ impl Sink {
         Ok(Self::new(To::File { file, path, partial, open: true, replaces: true }, written))
     }
 
-    /// Opens a connection.
+    /// Connects to a socket.
     ///
     /// # Errors
-    /// The reason, with the address.
+    /// Returns the reason with the address.
     pub fn socket(host: &str, port: u16) -> Result<Self, String> {
         let failed = |error: io::Error| format!("cannot connect to {host}:{port}: {error}");
         let mut last = None;
@@ -209,7 +209,7 @@ impl Sink {
         Err(last.map_or_else(|| format!("{host}:{port}: no address"), failed))
     }
 
-    /// Returns the connection, to read commands from.
+    /// Returns the connection, from which commands can be read; `None` if the destination is not a socket.
     pub fn stream(&self) -> Option<TcpStream> {
         match &self.to {
             To::Socket(stream) => stream.try_clone().ok(),
@@ -217,7 +217,7 @@ impl Sink {
         }
     }
 
-    /// Returns the path of the file.
+    /// Returns the path of the file; `None` if the destination is not a file.
     pub fn path(&self) -> Option<&Path> {
         match &self.to {
             To::File { path, .. } | To::Device { path, .. } => Some(path),
@@ -236,12 +236,12 @@ impl Sink {
         }
     }
 
-    /// Returns the first error, if any.
+    /// Returns the first error, if there was one.
     pub fn failure(&self) -> Option<&str> {
         self.failed.as_deref()
     }
 
-    /// Starts an output that is incomplete until [`Self::end`].
+    /// Starts a dump, which is incomplete until [`Self::end`].
     pub fn begin(&mut self) {
         if self.failed.is_some() {
             return;
@@ -253,7 +253,7 @@ impl Sink {
             let renamed = if is_at(file, path) {
                 std::fs::rename(&path, partial).map_err(|error| error.to_string())
             } else {
-                // Another JVM with the same options, for instance: its file is left unchanged.
+                // For example, another JVM with the same options replaced it: that JVM's file is left unchanged.
                 Err("it was replaced by another file".to_owned())
             };
             if let Err(error) = renamed {
@@ -263,8 +263,7 @@ impl Sink {
         }
     }
 
-    /// Completes the output. Returns whether the file has its final name: an empty file does not
-    /// (`cpu=old,doe=n`).
+    /// Completes the dump. Returns `true` if the file has its final name. An empty file does not get it (`cpu=old,doe=n`).
     pub fn end(&mut self) -> bool {
         if self.failed.is_some() || self.written == 0 {
             return false;
@@ -277,9 +276,9 @@ impl Sink {
                     name.push(format!(".{}", std::process::id()));
                     *path = name.into();
                 }
-                // From now on, this file has the name.
+                // From now on, this file has the final name, which the next dump replaces.
                 *replaces = true;
-                // Where process IDs repeat, another JVM may have created a file of the same name.
+                // If process IDs are reused, another JVM may have created a file with the same name.
                 if is_at(file, partial) {
                     file.flush().and_then(|()| std::fs::rename(partial, path))
                 } else {
@@ -300,7 +299,7 @@ impl Sink {
         }
     }
 
-    /// Closes the output, and notifies the other end. An empty file is removed, unless the disk is full.
+    /// Closes the destination; a socket's other end is notified. An empty file is removed, unless the disk is full.
     pub fn close(&mut self) {
         match &self.to {
             To::Socket(stream) => {
@@ -317,21 +316,21 @@ impl Sink {
         self.failed.get_or_insert_with(String::new);
     }
 
-    /// Buffers output to a socket until [`Self::release`].
+    /// If the destination is a socket, buffers output until [`Self::release`].
     pub fn hold(&mut self) {
         if matches!(self.to, To::Socket(_)) {
             self.held = Some(Vec::new());
         }
     }
 
-    /// Sends the buffered output.
+    /// Sends the buffered output, and stops buffering.
     pub fn release(&mut self) {
         if let Some(held) = self.held.take() {
             self.write(&held);
         }
     }
 
-    /// Writes, unless there was an error before.
+    /// Writes bytes, unless an error occurred before.
     pub fn write(&mut self, bytes: &[u8]) {
         if self.failed.is_some() {
             return;
@@ -360,7 +359,7 @@ impl Sink {
         }
     }
 
-    /// Records an error: nothing more is written, and the file does not get its final name.
+    /// Records an error, after which nothing is written, and the file does not get its final name.
     pub fn fail(&mut self, message: String) {
         crate::messages::complain(&message);
         if let To::Socket(stream) = &self.to {
@@ -381,7 +380,7 @@ mod tests {
         path
     }
 
-    /// No file has the name while it is being written.
+    /// A file does not have its final name while it is being written.
     #[test]
     fn a_file_has_its_name_while_it_is_whole() {
         let directory = directory("name");
@@ -425,7 +424,7 @@ mod tests {
         std::fs::remove_dir_all(directory).unwrap();
     }
 
-    /// As root, a file that replaces `/dev/null` breaks the machine.
+    /// If a file replaced `/dev/null`, as root can do, the system would not work any more.
     #[cfg(target_os = "linux")]
     #[test]
     fn what_is_no_file_stays_what_it_is() {
@@ -446,7 +445,7 @@ mod tests {
         let socket = directory.join("socket");
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         assert!(Sink::append("/dev/null".into()).unwrap_err().contains("a device"));
-        // If standard output is a file, it is still one of the system's links.
+        // If standard output is a file, `/dev/stdout` is still a link of the system.
         assert!(is_device("/dev/null") && std::fs::symlink_metadata("/dev/stdout").unwrap().is_symlink());
         match Sink::file("/dev/stdout".into(), true) {
             Ok(sink) => assert!(matches!(sink.to, To::Device { .. })),
@@ -461,7 +460,7 @@ mod tests {
         std::fs::remove_dir_all(directory).unwrap();
     }
 
-    /// In a directory where others can write, another user may know the name in advance.
+    /// In a directory in which others can write, another user may know the name in advance.
     #[cfg(unix)]
     #[test]
     fn what_was_put_in_the_way_is_not_written_to() {
@@ -476,14 +475,14 @@ mod tests {
         let mut sink = Sink::file(path.clone(), true).unwrap();
         sink.write(b"one");
         assert!(victim_is_whole() && !partial.is_symlink());
-        // A link to the same file, while it is open: the other name is not this file's.
+        // If a link with the name refers to the open file, the name does not belong to the file.
         std::fs::rename(&partial, directory.join("moved")).unwrap();
         std::os::unix::fs::symlink(directory.join("moved"), &partial).unwrap();
         assert!(
             !sink.end() && sink.failure().unwrap().contains("replaced by another file") && !path.exists()
         );
 
-        // A file that everybody can read, and a hard link.
+        // A file that everybody can read, and a hard link to it.
         std::fs::remove_file(&partial).unwrap();
         std::fs::hard_link(&victim, &partial).unwrap();
         std::fs::set_permissions(&victim, std::fs::Permissions::from_mode(0o644)).unwrap();

@@ -1,4 +1,4 @@
-//! Known classes. Each has a tag, whose ID identifies it here.
+//! Registered classes. The tag of a class object contains the ID by which the agent identifies the class.
 
 use std::sync::{Arc, Mutex, RwLock};
 
@@ -8,30 +8,30 @@ use super::{lock, read, write};
 use crate::jvm::{Jni, Jvmti, Ref};
 use crate::tags::{Ids, Tag};
 
-/// A class.
+/// Registered class.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Class {
     /// ID of the class object.
     pub id: u64,
-    /// Serial number, from 1.
+    /// Serial number of the class in output, from 1.
     pub serial: u32,
-    /// Signature: `Ljava/lang/String;`.
+    /// Signature, such as `Ljava/lang/String;`.
     pub signature: String,
 }
 
 #[derive(Debug, Default)]
 struct ClassTable {
     by_id: FxHashMap<u64, Arc<Class>>,
-    /// In the order of serial numbers.
+    /// All classes, ordered by serial number.
     all: Vec<Arc<Class>>,
 }
 
-/// All known classes.
+/// All registered classes of a recording.
 #[derive(Debug, Default)]
 pub struct Classes {
     table: RwLock<ClassTable>,
-    /// Held while a class is tagged, also across calls of the JVM. The thread that suspends others holds
-    /// it too, so that none of them is suspended while holding it.
+    /// Held while a class is tagged, even during calls of the JVM. A thread that suspends others holds it, too, so that none of
+    /// these is suspended while holding it.
     registering: Mutex<()>,
 }
 
@@ -41,22 +41,22 @@ impl Classes {
         lock(&self.registering)
     }
 
-    /// Returns the class with this ID.
+    /// Returns the class whose class object has this ID.
     pub fn get(&self, id: u64) -> Option<Arc<Class>> {
         read(&self.table).by_id.get(&id).cloned()
     }
 
-    /// Returns all classes, by serial number.
+    /// Returns all classes, ordered by serial number.
     pub fn all(&self) -> Vec<Arc<Class>> {
         read(&self.table).all.clone()
     }
 
-    /// Removes all classes. Their tags must be cleared before another recording.
+    /// Removes all classes. Their tags must be cleared before another recording starts.
     pub fn clear(&self) {
         *write(&self.table) = ClassTable::default();
     }
 
-    /// Returns the ID of a class; assigns one if it has none.
+    /// Returns the ID of a class; registers the class if it has none.
     #[inline]
     pub fn id_of(&self, jvmti: Jvmti, ids: &Ids, class: Ref<'_>) -> Option<u64> {
         let tag = Tag(jvmti.tag(class).ok()?);
@@ -67,7 +67,7 @@ impl Classes {
         self.register(jvmti, ids, class)
     }
 
-    /// As [`Self::id_of`] for all loaded classes, while [`Self::hold`] is held.
+    /// Registers all loaded classes. The caller must hold [`Self::hold`].
     pub fn register_all(&self, jvmti: Jvmti, jni: &Jni<'_>, ids: &Ids) {
         jni.frame(crate::jvm::MAX_REFERENCES, |jni| {
             for class in jvmti.loaded_classes(jni).unwrap_or_default() {
@@ -87,7 +87,7 @@ impl Classes {
             0 => ids.next(jvmti.object_size(class).unwrap_or(8)),
             id => id,
         };
-        // Added before it can be found by its tag.
+        // Added to the table before other threads can find the class by its tag.
         let mut table = write(&self.table);
         let serial = u32::try_from(table.all.len() + 1).unwrap_or(u32::MAX);
         let known = Arc::new(Class { id, serial, signature });

@@ -1,4 +1,4 @@
-//! Data recorded while the program runs.
+//! Data that is recorded while the program runs.
 
 pub mod classes;
 pub mod monitors;
@@ -11,36 +11,36 @@ pub mod traces;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Number of the recording. A JVM can be recorded more than once; thread-local data of a recording that was stopped is useless
-/// in the next.
+/// Number of the current recording. A JVM can be recorded more than once, and thread-local data of an earlier recording must
+/// not be used in a later one.
 static RECORDING: AtomicU32 = AtomicU32::new(0);
 
-/// Returns the number of the recording.
+/// Returns the number of the current recording.
 #[inline]
 pub fn recording() -> u32 {
     RECORDING.load(Ordering::Relaxed)
 }
 
-/// Starts the next recording.
+/// Increments the number of the current recording.
 pub fn next_recording() {
     RECORDING.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Held by tests that start a recording, or require that none starts.
+/// Lock for tests that start a recording, or require that none is started meanwhile.
 #[cfg(test)]
 static TESTED: Mutex<()> = Mutex::new(());
 
-/// Locks a mutex, ignoring a panic of another thread, which was reported.
+/// Locks a mutex, even if another thread panicked while holding it; the panic was already reported.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// As [`lock`], for reading.
+/// Locks for reading, even if another thread panicked while holding the lock.
 pub fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// As [`lock`], for writing.
+/// Locks for writing, even if another thread panicked while holding the lock.
 pub fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Monitors: time that threads lose waiting to enter them, and waits.
+//! Monitors: the time that threads lose while waiting to enter them, and lines about waits.
 
 use std::cell::RefCell;
 use std::sync::Mutex;
@@ -9,40 +9,40 @@ use rustc_hash::FxHashMap;
 
 use super::lock;
 
-/// Time lost at a trace, for monitors of a class.
+/// Number and total time of waits to enter monitors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Contention {
-    /// Number of times.
+    /// Number of waits to enter.
     pub count: u64,
-    /// Total time in nanoseconds.
+    /// Total time of the waits in nanoseconds.
     pub nanos: u64,
 }
 
-/// Contention of all monitors, and waits.
+/// Contention by trace and class of the monitor, and lines about waits.
 #[derive(Debug, Default)]
 pub struct Monitors {
     table: Mutex<FxHashMap<(u32, String), Contention>>,
-    /// Lines of waits, and the number of omitted ones.
+    /// Lines about waits for the report, and the number of omitted lines.
     lines: Mutex<(Vec<u8>, u64)>,
 }
 
-/// A wait of a thread.
+/// Wait of a thread that has not ended.
 #[derive(Debug)]
 pub struct Waiting {
     /// Start of the wait.
     pub since: Instant,
-    /// Number of the trace.
+    /// Number of the thread's trace at the start of the wait.
     pub trace: u32,
     /// Signature of the monitor's class.
     pub signature: String,
 }
 
 thread_local! {
-    /// Number of the recording, and the waits in it.
+    /// Number of the recording, and the current thread's waits in this recording.
     static WAITING: RefCell<(u32, Vec<Waiting>)> = const { RefCell::new((0, Vec::new())) };
 }
 
-/// Calls `run` with the waits of this thread in this recording.
+/// Calls `run` with the current thread's waits in the current recording.
 fn with<T>(run: impl FnOnce(&mut Vec<Waiting>) -> T) -> Option<T> {
     WAITING
         .try_with(|waiting| {
@@ -56,10 +56,10 @@ fn with<T>(run: impl FnOnce(&mut Vec<Waiting>) -> T) -> Option<T> {
         .ok()
 }
 
-/// Maximum number of nested waits per thread: there are two, a wait and the contended enter that ends it.
+/// Maximum number of nested waits per thread. Two can occur: a wait, and the contended enter with which it ends.
 const MAX_NESTED: usize = 8;
 
-/// Starts a wait of this thread.
+/// Starts a wait of the current thread.
 pub fn wait(waiting: Waiting) {
     let _ = with(|all| {
         if all.len() >= MAX_NESTED {
@@ -69,16 +69,16 @@ pub fn wait(waiting: Waiting) {
     });
 }
 
-/// Ends the innermost wait of this thread, and returns it.
+/// Ends the innermost wait of the current thread, and returns it.
 pub fn end_wait() -> Option<Waiting> {
     with(Vec::pop).flatten()
 }
 
-/// Maximum size of the lines of waits that are stored until output is written. Later ones are omitted.
+/// Maximum size in bytes of the lines that are stored between two dumps. Later lines are omitted.
 const MAX_LINES: usize = 64 << 20;
 
 impl Monitors {
-    /// Adds a line of the report: the start or end of a wait.
+    /// Adds a line about the start or end of a wait.
     pub fn line(&self, wait: text::Wait<'_>, thread: u32) {
         let mut lines = lock(&self.lines);
         if lines.0.len() < MAX_LINES {
@@ -88,12 +88,12 @@ impl Monitors {
         }
     }
 
-    /// Returns the lines since the last call, and the number of omitted ones.
+    /// Returns the lines since the last call, and the number of omitted lines.
     pub fn take_lines(&self) -> (Vec<u8>, u64) {
         std::mem::take(&mut lock(&self.lines))
     }
 
-    /// Adds the contention of a thread that has entered.
+    /// Adds the wait of a thread that has entered the monitor.
     pub fn add_contention(&self, waiting: Waiting) {
         let nanos = u64::try_from(waiting.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let mut table = lock(&self.table);
@@ -102,13 +102,13 @@ impl Monitors {
         contention.nanos = contention.nanos.saturating_add(nanos);
     }
 
-    /// Removes all data.
+    /// Removes all contention and lines.
     pub fn clear(&self) {
         *lock(&self.table) = FxHashMap::default();
         *lock(&self.lines) = Default::default();
     }
 
-    /// Returns trace, signature of the monitor's class, and time lost, in descending order.
+    /// Returns trace, signature of the monitor's class, and contention, sorted by time in descending order.
     pub fn rows(&self) -> Vec<(u32, String, Contention)> {
         let table = lock(&self.table);
         let mut rows: Vec<_> =

@@ -1,10 +1,9 @@
-//! CPU SAMPLES: stacks of threads that used CPU time.
+//! CPU SAMPLES: samples of the stacks of threads that use CPU time.
 //!
-//! The old agent counted every *runnable* thread, which includes threads that wait in a system call.
-//! Where the JVM provides the CPU time of threads, a sample here stands for `interval` milliseconds of
-//! it: the time of each thread is added up, and for every complete interval its stack counts once. A
-//! stack is taken where the JVM can stop the thread (a safepoint poll), so a sample can be slightly after
-//! the code that ran: safepoint bias.
+//! The old agent counted every *runnable* thread, which includes threads that wait in a system call. If the JVM provides the
+//! CPU time of threads, a sample of this agent represents `interval` milliseconds of CPU time: the time of each thread is
+//! summed, and for every complete interval its stack is counted once. A stack is read where the JVM can stop the thread (a
+//! safepoint poll), so a sample can be slightly after the code that ran (safepoint bias).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -17,33 +16,32 @@ use crate::jvm::{Frame, Jni, Ref, ThreadState};
 use crate::state::AgentState;
 use crate::tags::Tag;
 
-/// Maximum share of a processor for the sampler, one fiftieth: with very many threads it samples less
-/// often, and the time of each thread is still counted. Waiting for a thread to reach a safepoint poll
-/// costs nothing.
+/// Divisor for the maximum share of a processor that the sampler uses: one fiftieth. With very many threads it samples less
+/// often, but the time of each thread is still counted. Waiting for a thread to reach a safepoint poll uses no processor time.
 const MAX_SHARE: u32 = 50;
 
-/// Number of samples of each trace.
+/// Numbers of samples by trace, and the state of the sampler.
 #[derive(Debug, Default)]
 pub struct Samples {
     counts: Mutex<FxHashMap<u32, u64>>,
     total: AtomicU64,
     stopped: Mutex<bool>,
-    /// Wakes the sampler when it is stopped: intervals may be long.
+    /// Wakes the sampler when it is to stop, as intervals may be long.
     wake: Condvar,
     paused: AtomicBool,
 }
 
-/// CPU time of a thread.
+/// CPU time of a thread that was read last.
 #[derive(Debug, Default, Clone, Copy)]
 struct CpuUsage {
     nanos: u64,
-    /// Time that is not counted yet.
+    /// CPU time in nanoseconds that no sample represents yet.
     rest: u64,
     tick: u64,
 }
 
 impl Samples {
-    /// Returns the total number of samples, and trace numbers with their counts in descending order.
+    /// Returns the total number of samples, and the trace numbers with their numbers of samples in descending order.
     pub fn counts(&self) -> (u64, Vec<(u32, u64)>) {
         let counts = lock(&self.counts);
         let mut rows: Vec<_> = counts.iter().map(|(trace, count)| (*trace, *count)).collect();
@@ -57,7 +55,7 @@ impl Samples {
         self.total.store(0, Ordering::Relaxed);
     }
 
-    /// Stops sampling for this recording.
+    /// Stops the sampler for the rest of the recording.
     pub fn stop(&self) {
         *lock(&self.stopped) = true;
         self.wake.notify_all();
@@ -68,7 +66,7 @@ impl Samples {
         self.paused.store(paused, Ordering::Relaxed);
     }
 
-    /// Returns `true` if samples are being taken.
+    /// Returns `true` if sampling is not paused.
     pub fn is_on(&self) -> bool {
         !self.paused.load(Ordering::Relaxed)
     }
@@ -78,13 +76,13 @@ impl Samples {
         self.total.fetch_add(samples, Ordering::Relaxed);
     }
 
-    /// Takes samples until it is stopped: on a separate thread.
+    /// Takes samples until [`Self::stop`]. To be called on a separate thread.
     pub fn run(&self, state: &AgentState, jni: &Jni<'_>) {
         let interval = Duration::from_millis(state.options.interval_ms);
         let mut used: FxHashMap<u64, CpuUsage> = FxHashMap::default();
         let mut frames = Vec::new();
         let mut tick = 0u64;
-        // The sampler's own CPU time; elapsed time where the JVM does not provide it.
+        // CPU time of the sampler itself, or elapsed time if the JVM does not provide CPU time.
         let this = state.jvmti.current_thread(jni).ok().filter(|_| state.has_cpu_time);
         let clock = || this.and_then(|this| state.jvmti.thread_cpu_time(this).ok()).map(Duration::from_nanos);
         while !*lock(&self.stopped) {
@@ -140,7 +138,7 @@ impl Sampler<'_> {
         }
     }
 
-    /// Returns the number of samples that are due for a thread.
+    /// Returns the number of samples to count for a thread, according to the CPU time that it used.
     fn samples_of(&mut self, thread: Ref<'_>) -> u64 {
         let jvmti = self.state.jvmti;
         if !self.state.has_cpu_time {
@@ -150,7 +148,7 @@ impl Sampler<'_> {
         let (Ok(tag), Ok(nanos)) = (jvmti.tag(thread), jvmti.thread_cpu_time(thread)) else { return 0 };
         let id = Tag(tag).id();
         if id == 0 {
-            // A thread whose start was not reported yet.
+            // The start of this thread has not been reported yet.
             return 0;
         }
         let interval = u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX);

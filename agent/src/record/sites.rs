@@ -1,9 +1,8 @@
-//! Allocation sites: a class, and the trace where its objects were allocated.
+//! Allocation sites: a class, and the trace in which its objects were allocated.
 //!
-//! An event is sent for each allocation that is made; those that escape analysis removes are not made.
-//! With an interval, the JVM samples: an object of `size` bytes is sampled with probability `1 -
-//! e^(-size/interval)`, so it represents the inverse of that number of objects (JEP 331, "Low-Overhead
-//! Heap Profiling").
+//! With interval 0, each allocation is reported, except those that escape analysis removed. With another interval, the JVM
+//! samples: an object of `size` bytes is sampled with probability `1 - e^(-size/interval)`, so it represents the inverse of
+//! this number of objects (JEP 331, "Low-Overhead Heap Profiling").
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,8 +13,7 @@ use rustc_hash::FxHashMap;
 use super::{read, recording, write};
 use crate::jvm::Frame;
 
-/// Allocated objects and bytes of a site. With sampling, both are in units of 1/1024, so that fractions
-/// add up.
+/// Allocated objects and bytes of a site. With sampling, both are in units of 1/1024, so that fractions can be summed.
 #[derive(Debug, Default)]
 pub struct Site {
     objects: AtomicU64,
@@ -25,7 +23,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// Adds the weight of an allocated object.
+    /// Adds the weight of an allocated object to the site.
     #[inline]
     pub fn add(&self, weight: Weight) {
         self.objects.fetch_add(weight.objects, Ordering::Relaxed);
@@ -33,12 +31,12 @@ impl Site {
     }
 }
 
-/// A number of objects and bytes.
+/// Number of objects and bytes that a reported object represents, or a sum of such numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Weight {
     /// Number of objects; with sampling, in units of 1/1024.
     pub objects: u64,
-    /// Number of bytes, likewise.
+    /// Number of bytes; with sampling, in units of 1/1024.
     pub bytes: u64,
 }
 
@@ -52,33 +50,33 @@ impl Weight {
 
 const SCALE: f64 = 1024.0;
 
-/// Sampling of allocations.
+/// Sampling interval, from which the weights of objects are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampling {
     interval: u32,
 }
 
 impl Sampling {
-    /// Samples every `interval` bytes on average; 0 means each allocation.
+    /// Creates an interval of an average number of bytes; 0 means that each allocation is reported.
     pub const fn every(interval: u32) -> Self {
         Self { interval }
     }
 
-    /// Returns `true` if counts are estimates.
+    /// Returns `true` if allocations are sampled, so that counts are estimates.
     pub const fn is_estimate(self) -> bool {
         self.interval > 0
     }
 
-    /// Returns the weight of an object that was reported.
+    /// Returns the weight of a reported object of `size` bytes.
     #[inline]
     pub fn weight(self, size: u64) -> Weight {
         if self.interval == 0 {
             return Weight { objects: 1, bytes: size };
         }
-        // Both are far below 2^53.
+        // Both numbers are far below 2^53.
         let (size, interval) = (size as f64, f64::from(self.interval));
         let objects = 1.0 / -(-size / interval).exp_m1();
-        // `as` saturates.
+        // `as` saturates at the limits of the type.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let scaled = |number: f64| (number * SCALE).round() as u64;
         Weight { objects: scaled(objects), bytes: scaled(objects * size) }
@@ -94,12 +92,12 @@ impl Sampling {
     }
 }
 
-/// ID of a class and number of a trace.
+/// Key of a site: ID of the class object and number of the trace.
 pub type SiteKey = (u64, u32);
 
 const SHARDS: usize = 16;
 
-/// All sites.
+/// All sites of a recording, in shards with separate locks.
 #[derive(Debug, Default)]
 pub struct Sites {
     shards: [RwLock<FxHashMap<SiteKey, Arc<Site>>>; SHARDS],
@@ -108,11 +106,11 @@ pub struct Sites {
 impl Sites {
     fn shard(&self, (class, trace): SiteKey) -> &RwLock<FxHashMap<SiteKey, Arc<Site>>> {
         let at = (class >> 3) as usize ^ trace as usize;
-        // There is a shard for every remainder.
+        // A shard exists for every remainder.
         self.shards.get(at % SHARDS).unwrap_or(&self.shards[0])
     }
 
-    /// Returns the site of a class and a trace.
+    /// Returns the site of a class and a trace, adding it if it is new.
     pub fn site(&self, key: SiteKey) -> Arc<Site> {
         let shard = self.shard(key);
         if let Some(site) = read(shard).get(&key) {
@@ -129,7 +127,7 @@ impl Sites {
         }
     }
 
-    /// Returns the allocations of each site.
+    /// Returns the allocated objects and bytes of each site.
     pub fn allocations(&self) -> FxHashMap<SiteKey, Weight> {
         let mut all = FxHashMap::default();
         for shard in &self.shards {
@@ -142,7 +140,7 @@ impl Sites {
     }
 }
 
-/// A recently used site of a thread.
+/// Entry of the cache of sites that a thread used recently.
 #[derive(Debug)]
 struct Recent {
     hash: u64,
@@ -151,30 +149,30 @@ struct Recent {
     site: Arc<Site>,
 }
 
-/// Thread-local data: recently used sites, and buffers.
+/// Thread-local data: cached sites, reused buffers, and the state of counted events.
 #[derive(Debug, Default)]
 struct ThreadSites {
-    /// Number of the recording.
+    /// Number of the recording to which the data belongs.
     recording: u32,
     recent: Vec<Option<Recent>>,
     frames: Vec<Frame>,
-    /// Number of objects that the JVM's own event counted, and whose sampling event may follow.
+    /// Number of objects that were counted at the JVM's own event, and for which a sampling event may follow.
     counted: u32,
-    /// Last sampled allocation.
+    /// Allocation that the last event of the thread counted, if it was a sampling event.
     sampled: Option<SampledAllocation>,
 }
 
-/// Hash of the stack, class and size of an allocation.
+/// Hash of the stack, ID of the class, and size of an allocation.
 pub type SampledAllocation = (u64, u64, u64);
 
-/// About 100 KB; a thread that allocates at more sites takes the slow path.
+/// Number of cached sites per thread, which take about 100 KB. A thread that allocates at more sites often takes the slow path.
 const RECENT: usize = 512;
 
 thread_local! {
     static THREAD: RefCell<ThreadSites> = RefCell::new(ThreadSites::default());
 }
 
-/// Calls `run` with this thread's data for this recording.
+/// Calls `run` with the current thread's data for the current recording.
 #[inline]
 fn with<T>(run: impl FnOnce(&mut ThreadSites) -> T) -> Option<T> {
     THREAD
@@ -190,14 +188,14 @@ fn with<T>(run: impl FnOnce(&mut ThreadSites) -> T) -> Option<T> {
 
 /// Calls `run` with a reused buffer for frames.
 pub fn with_frames<T>(run: impl FnOnce(&mut Vec<Frame>) -> T) -> Option<T> {
-    // Taken out, so that a nested event finds an empty one.
+    // The buffer is taken out, so that a nested event finds an empty one.
     let mut frames = with(|thread| std::mem::take(&mut thread.frames))?;
     let result = run(&mut frames);
     let _ = with(|thread| thread.frames = frames);
     Some(result)
 }
 
-/// Returns the site of a stack and a class, if this thread used it recently.
+/// Returns the site of a stack and a class from the current thread's cache.
 #[inline]
 pub fn recent(hash: u64, class: u64, frames: &[Frame]) -> Option<Arc<Site>> {
     with(|thread| {
@@ -208,7 +206,7 @@ pub fn recent(hash: u64, class: u64, frames: &[Frame]) -> Option<Arc<Site>> {
     .flatten()
 }
 
-/// Stores a recently used site.
+/// Stores a site in the current thread's cache.
 pub fn remember(hash: u64, class: u64, frames: &[Frame], site: Arc<Site>) {
     let _ = with(|thread| {
         if thread.recent.is_empty() {
@@ -221,41 +219,41 @@ pub fn remember(hash: u64, class: u64, frames: &[Frame], site: Arc<Site>) {
 }
 
 fn slot(hash: u64, class: u64) -> usize {
-    // The upper bits of the hash are the well-mixed ones.
+    // The upper bits of the hash are the best-mixed ones.
     let slot = ((hash >> 40) ^ (class >> 3)) % RECENT as u64;
     usize::try_from(slot).unwrap_or(0)
 }
 
-/// Records that the JVM's own event counted an object: a sampling event for it may follow.
+/// Records that an object was counted at the JVM's own event, so that a sampling event for it may follow.
 pub fn counted_by_jvm() {
     let _ = with(|thread| thread.counted += 1);
 }
 
-/// Records that a sampling event counted an object: the JVM's own event for it may follow at once.
+/// Records that an object was counted at a sampling event, so that the JVM's own event for it may follow at once.
 #[inline]
 pub fn record_sampled(allocation: SampledAllocation) {
     let _ = with(|thread| thread.sampled = Some(allocation));
 }
 
-/// Returns the object that this thread's last event counted, if it was a sampling event; each applies to
-/// one event of the JVM's own.
+/// Returns and removes the allocation that [`record_sampled`] recorded last on this thread. It applies to only one event of the
+/// JVM's own.
 pub fn take_sampled() -> Option<SampledAllocation> {
     with(|thread| thread.sampled.take()).flatten()
 }
 
-/// Returns `true` if there is such an object.
+/// Returns `true` if [`take_sampled`] would return an allocation.
 #[inline]
 pub fn has_sampled() -> bool {
     with(|thread| thread.sampled.is_some()).unwrap_or(false)
 }
 
-/// Returns `true` if the JVM's own event may already have counted an object of this thread.
+/// Returns `true` if objects of this thread were counted at the JVM's own event, so that a sampling event may be a duplicate.
 #[inline]
 pub fn may_be_counted() -> bool {
     with(|thread| thread.counted > 0).unwrap_or(false)
 }
 
-/// Records that it was counted.
+/// Records that a sampling event was a duplicate of the JVM's own event.
 pub fn was_counted() {
     let _ = with(|thread| thread.counted = thread.counted.saturating_sub(1));
 }
@@ -273,7 +271,7 @@ mod tests {
         );
     }
 
-    /// An object much smaller than the interval represents interval / size objects, one much larger only
+    /// An object much smaller than the interval represents interval / size objects; a much larger object represents only
     /// itself.
     #[test]
     fn samples_are_weighted_by_their_probability() {

@@ -1,4 +1,4 @@
-//! Starts and ends of threads.
+//! Registered threads, and their starts and ends.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,20 +8,20 @@ use super::lock;
 use crate::jvm::{Jni, Jvmti, Ref, ThreadInfo};
 use crate::tags::{Ids, Tag};
 
-/// Maximum number of starts and ends that are stored until output is written. Later ones are lost.
+/// Maximum number of starts and ends that are stored between two dumps. Later ones are lost.
 const MAX_HAPPENED: usize = 1 << 20;
 
-/// Serial number of the first thread.
+/// Serial number of the first registered thread.
 const FIRST_SERIAL: u32 = 200_001;
 
-/// A thread.
+/// Registered thread.
 #[derive(Debug)]
 pub struct ThreadRecord {
-    /// Object ID.
+    /// ID of the thread object.
     pub id: u64,
-    /// Serial number.
+    /// Serial number of the thread in output.
     pub serial: u32,
-    /// Name and group.
+    /// Names of the thread and its group.
     pub info: ThreadInfo,
 }
 
@@ -49,11 +49,11 @@ impl ThreadTable {
     }
 }
 
-/// All live threads, and starts and ends since the last output.
+/// Live threads of a recording, and the starts and ends since the last dump.
 #[derive(Debug, Default)]
 pub struct Threads {
     table: Mutex<ThreadTable>,
-    /// Lock for [`Self::hold`], as in [`super::classes::Classes`].
+    /// Lock for [`Self::hold`], with the same use as in [`super::classes::Classes`].
     registering: Mutex<()>,
 }
 
@@ -63,18 +63,18 @@ impl Threads {
         lock(&self.registering)
     }
 
-    /// Returns the thread with this object ID.
+    /// Returns the thread whose object has this ID.
     pub fn get(&self, id: u64) -> Option<Arc<ThreadRecord>> {
         lock(&self.table).by_id.get(&id).cloned()
     }
 
-    /// Returns the serial number of a thread; 0 if unknown.
+    /// Returns the serial number of a thread; 0 if it is not registered.
     pub fn serial(&self, jvmti: Jvmti, thread: Ref<'_>) -> u32 {
         let id = jvmti.tag(thread).map_or(0, |tag| Tag(tag).id());
         if id == 0 { 0 } else { self.get(id).map_or(0, |thread| thread.serial) }
     }
 
-    /// Registers a running thread.
+    /// Registers a thread that is already running.
     pub fn register_running(
         &self,
         jvmti: Jvmti,
@@ -86,7 +86,7 @@ impl Threads {
         self.register(jvmti, jni, ids, thread)
     }
 
-    /// As [`Self::register_running`] while [`Self::hold`] is held.
+    /// Registers a thread. The caller must hold [`Self::hold`].
     pub fn register(
         &self,
         jvmti: Jvmti,
@@ -96,7 +96,7 @@ impl Threads {
     ) -> Option<Arc<ThreadRecord>> {
         let tag = Tag(jvmti.tag(thread).ok()?);
         if tag.is_known() {
-            // It has ended, but the JVM still lists it.
+            // The thread has ended, but the JVM still lists it.
             return None;
         }
         if let Some(known) = self.get(tag.id()).filter(|_| tag.id() != 0) {
@@ -118,7 +118,7 @@ impl Threads {
         Some(known)
     }
 
-    /// Handles the end of a thread.
+    /// Records the end of a thread.
     pub fn remove_ended(&self, jvmti: Jvmti, thread: Ref<'_>) {
         let tag = jvmti.tag(thread).map_or(Tag::default(), Tag);
         if tag.id() != 0 {
@@ -130,12 +130,12 @@ impl Threads {
         }
     }
 
-    /// Removes all threads. Their tags must be cleared before another recording.
+    /// Removes all threads. Their tags must be cleared before another recording starts.
     pub fn clear(&self) {
         *lock(&self.table) = ThreadTable::default();
     }
 
-    /// Returns starts and ends since the last call.
+    /// Returns the starts and ends since the last call.
     pub fn take_events(&self) -> Vec<ThreadEvent> {
         std::mem::take(&mut lock(&self.table).events)
     }

@@ -1,11 +1,10 @@
-//! CPU TIME: calls of methods, and their time.
+//! CPU TIME: number and time of method calls.
 //!
-//! As in the old agent, methods are rewritten when their classes are loaded ([`crate::rewrite`]): they
-//! call a tracker on entry and exit. Each thread has a stack of its current calls. A method that is left
-//! by an exception that the rewritten code does not see (out of a constructor before its superclass's) is
-//! ended with its caller.
+//! As in the old agent, methods are rewritten when their classes are loaded ([`crate::rewrite`]), so that they call a tracker
+//! on entry and exit. Each thread has a stack of its current calls. A call that ends with an exception outside of the rewritten
+//! code's handler (in a constructor, before the superclass's constructor) is ended together with its caller.
 //!
-//! This code runs for each call, of which a program makes 100 million per second: a thread counts in its own costs, without a
+//! This code runs for each call, of which a program makes 100 million per second. So a thread adds to its own costs without a
 //! lock, and finds them by the index of the caller's stack and the method.
 
 use std::cell::RefCell;
@@ -20,15 +19,15 @@ use crate::jvm::MethodId;
 use crate::jvm::clock::{self, Clock};
 use crate::state::AgentState;
 
-/// Calls of a trace, or of one method by another. Time is in ticks of the clock.
+/// Number and time of calls, for a stack or a pair of caller and callee. Time is in ticks of the clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Number of finished calls.
     pub calls: u64,
-    /// Time without callees.
+    /// Time of the calls without their callees.
     pub own: u64,
-    /// Time with callees, not counting calls nested in a call of the same method, so that no time counts
-    /// twice.
+    /// Time of the calls including their callees. Calls nested in a call of the same method are not added, so that no time is
+    /// counted twice.
     pub all: u64,
 }
 
@@ -40,10 +39,10 @@ impl Cost {
     }
 }
 
-/// A stack of method numbers, innermost first, up to the depth of traces.
+/// Method numbers of a stack, innermost first, at most as many as the depth of traces.
 type Stack = Box<[u32]>;
 
-/// Costs of a stack in one thread, which alone adds to them; others may read them.
+/// Costs of a stack in one thread. Only this thread adds to them; others may read them.
 #[derive(Debug, Default)]
 struct StackCosts {
     calls: AtomicU64,
@@ -68,21 +67,21 @@ impl StackCosts {
     }
 }
 
-/// Stacks of a thread, with their costs.
+/// Stacks of one thread with their costs.
 type MeasuredStacks = Vec<(Stack, Arc<StackCosts>)>;
 
-/// A current call of a thread.
+/// Call of a method that has not ended.
 #[derive(Debug)]
 struct Call {
     method: u32,
-    /// Index of its stack in `places`.
+    /// Index of the call's stack in `places`.
     place: u32,
     start: u64,
-    /// Time in finished callees.
+    /// Time in callees that have ended, in ticks.
     callees: u64,
 }
 
-/// Cached step from a caller's stack to that of a called method.
+/// Cached step from the stack of a caller to the stack of a called method.
 #[derive(Debug, Clone, Copy)]
 struct CallEdge {
     caller: u32,
@@ -93,23 +92,25 @@ struct CallEdge {
 /// Number of cached steps per thread.
 const RECENT: usize = 256;
 
-/// Index for a caller that is not measured.
+/// Index that stands for a caller that is not measured.
 const NOBODY: u32 = u32::MAX;
 
+/// Measurements of one thread.
 #[derive(Debug)]
 struct ThreadTimes {
-    /// Number of the recording.
+    /// Number of the recording to which the data belongs.
     recording: u32,
     calls: Vec<Call>,
-    /// Number of current calls of the thread, by method.
+    /// Number of current calls in the thread, by method number.
     active: Vec<u32>,
-    /// Depth of nested calls that are not measured.
+    /// Number of current calls that are too deeply nested to be measured.
     ignored: u32,
     measured: Option<(Arc<SharedTimes>, Arc<Mutex<MeasuredStacks>>)>,
     places: Vec<Arc<StackCosts>>,
-    /// Indexes into `places`, by index of the caller and by method.
+    /// Index into `places` by index of the caller and number of the method.
     steps: FxHashMap<(u32, u32), u32>,
-    /// Callers that differ only below the depth of traces share an index, and so do the calls of a deep recursion.
+    /// Index into `places` by stack. Callers that differ only below the depth of traces share an index, as do the calls of a
+    /// deep recursion.
     by_stack: FxHashMap<Stack, u32>,
     recent: Vec<CallEdge>,
 }
@@ -127,7 +128,7 @@ impl ThreadTimes {
         recent: Vec::new(),
     };
 
-    /// Returns the index of the stack of a method that is being called.
+    /// Returns the index in `places` of the stack of a method that is being called, adding the stack if it is new.
     #[inline]
     fn place(&mut self, method: u32, times: &Times) -> u32 {
         let caller = self.calls.last().map_or(NOBODY, |call| call.place);
@@ -174,10 +175,11 @@ impl ThreadTimes {
 }
 
 impl Drop for ThreadTimes {
-    /// Moves the costs of an ending thread to those of all ended threads.
+    /// Adds the costs of an ending thread to the costs of all ended threads.
     fn drop(&mut self) {
         if let Some((shared, measured)) = self.measured.take() {
-            // Locked to the end: a thread that adds up all costs finds these either here or among those of ended threads.
+            // Locked until the end, so that a thread that sums all costs finds these either here or among those of ended
+            // threads.
             let mut threads = lock(&shared.threads);
             threads.retain(|other| !Arc::ptr_eq(other, &measured));
             let mut ended = lock(&shared.ended);
@@ -188,12 +190,12 @@ impl Drop for ThreadTimes {
     }
 }
 
-/// Measurements of all threads.
+/// Measurements of all threads, shared between them.
 #[derive(Debug, Default)]
 struct SharedTimes {
-    /// Running threads.
+    /// Stacks and costs of the running threads.
     threads: Mutex<Vec<Arc<Mutex<MeasuredStacks>>>>,
-    /// Ended threads.
+    /// Costs of the ended threads by stack.
     ended: Mutex<FxHashMap<Stack, Cost>>,
 }
 
@@ -201,36 +203,36 @@ thread_local! {
     static THREAD: RefCell<ThreadTimes> = const { RefCell::new(ThreadTimes::NEW) };
 }
 
-/// Maximum depth of nested calls that are measured.
+/// Maximum number of nested calls that are measured.
 const MAX_CALLS: usize = 1 << 16;
 
-/// Rewritten methods, by number. They remain rewritten when a recording is stopped: the next one measures
-/// them too.
+/// Rewritten methods by number. They remain rewritten after a recording has stopped, so the next recording measures them, too.
 static METHODS: RwLock<Vec<RewrittenMethod>> = RwLock::new(Vec::new());
 
+/// Method that was rewritten to call the tracker.
 #[derive(Debug, Clone)]
 struct RewrittenMethod {
     method: Arc<Method>,
-    /// `true` if the class was defined by the boot loader.
+    /// `true` if the boot loader defined the method's class.
     boot: bool,
 }
 
-/// All measurements.
+/// Measurements of a recording.
 #[derive(Debug)]
 pub struct Times {
     recording: u32,
-    /// By number: `true` if a method that was rewritten for an earlier recording is measured in this one.
+    /// By method number: `true` if a method that was rewritten for an earlier recording is measured in this one.
     earlier: Vec<bool>,
     shared: Arc<SharedTimes>,
     depth: usize,
     clock: Clock,
-    /// `true` once the tracker can be called.
+    /// `true` when the tracker's methods can be called.
     pub ready: AtomicBool,
 }
 
 impl Times {
-    /// Creates empty measurements with traces of this depth. `is_wanted` returns whether a class is
-    /// measured, given its name and whether it is the boot loader's.
+    /// Creates empty measurements with traces of this depth. `is_wanted` returns whether a class is measured, given its name
+    /// and `true` for a class of the boot loader.
     pub fn new(depth: usize, is_wanted: impl Fn(&str, bool) -> bool) -> Self {
         let methods = read(&METHODS);
         let earlier = methods.iter().map(|earlier| is_wanted(&earlier.method.class_name, earlier.boot));
@@ -244,7 +246,7 @@ impl Times {
         }
     }
 
-    /// Returns the number for a method that is being rewritten.
+    /// Returns a new number for a method that is being rewritten.
     pub fn method(&self, method: Method, boot: bool) -> u32 {
         let mut methods = write(&METHODS);
         methods.push(RewrittenMethod { method: Arc::new(method), boot });
@@ -257,7 +259,7 @@ impl Times {
         *lock(&self.shared.ended) = FxHashMap::default();
     }
 
-    /// Records that this thread enters a method.
+    /// Records that the current thread enters a method.
     #[inline]
     pub fn enter(&self, method: u32) {
         if !self.ready.load(Ordering::Relaxed) {
@@ -288,7 +290,7 @@ impl Times {
         });
     }
 
-    /// Records that this thread leaves a method, including nested ones whose exit was missed.
+    /// Records that the current thread leaves a method. Nested calls whose exit was missed are ended, too.
     #[inline]
     pub fn exit(&self, method: u32) {
         let now = clock::ticks();
@@ -302,7 +304,7 @@ impl Times {
                 return;
             }
             while let Some(call) = thread.calls.pop() {
-                // Counters of two processors may differ by a few ticks.
+                // The counters of two processors may differ by a few ticks.
                 let all = now.saturating_sub(call.start);
                 if let Some(caller) = thread.calls.last_mut() {
                     caller.callees = caller.callees.saturating_add(all);
@@ -323,7 +325,7 @@ impl Times {
         });
     }
 
-    /// Returns the costs of stacks of this depth, over all threads, in nanoseconds.
+    /// Returns the costs by stack, truncated to `depth`, over all threads in nanoseconds.
     fn costs(&self, depth: usize) -> FxHashMap<Stack, Cost> {
         let mut all: FxHashMap<Stack, Cost> = FxHashMap::default();
         let mut add = |stack: &Stack, cost: Cost| {
@@ -331,7 +333,7 @@ impl Times {
                 all.entry(stack.iter().take(depth).copied().collect()).or_default().add(cost);
             }
         };
-        // A thread that ends meanwhile waits: its costs move to those of ended threads.
+        // A thread that ends meanwhile waits for the lock before its costs are moved to those of ended threads.
         let threads = lock(&self.shared.threads);
         for measured in threads.iter() {
             lock(measured).iter().for_each(|(stack, place)| add(stack, place.cost()));
@@ -340,7 +342,7 @@ impl Times {
         drop(threads);
         let tick = self.clock.nanoseconds();
         for cost in all.values_mut() {
-            // `as` saturates.
+            // `as` saturates at the limits of the type.
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             let nanoseconds = |ticks: u64| (ticks as f64 * tick) as u64;
             (cost.own, cost.all) = (nanoseconds(cost.own), nanoseconds(cost.all));
@@ -348,14 +350,14 @@ impl Times {
         all
     }
 
-    /// Returns trace, calls, and nanoseconds without callees, in descending order.
+    /// Returns trace, calls, and nanoseconds without callees, sorted by nanoseconds in descending order.
     pub fn rows(&self, state: &AgentState) -> Vec<(u32, u64, u64)> {
         let methods = read(&METHODS).clone();
         let mut rows: Vec<_> = (self.costs(self.depth).into_iter())
             .map(|(stack, cost)| {
                 let frames: Vec<_> = (stack.iter())
                     .filter_map(|number| {
-                        // Numbers that no method of the JVM has: its own are addresses.
+                        // The JVM's method IDs are addresses, so no method has such a number.
                         let id = MethodId(usize::MAX - *number as usize);
                         Some((id, Arc::clone(&methods.get(*number as usize)?.method)))
                     })
@@ -367,8 +369,7 @@ impl Times {
         rows
     }
 
-    /// Returns calls, callee, caller, and nanoseconds with callees, by calls in descending order as in
-    /// the old agent.
+    /// Returns calls, callee, caller, and nanoseconds with callees, sorted by calls in descending order as in the old agent.
     pub fn calls(&self) -> Vec<(u64, String, Option<String>, u64)> {
         let methods = read(&METHODS).clone();
         let name =
@@ -392,7 +393,7 @@ mod tests {
         Method::from_names("A".to_owned(), name.to_owned(), "()V".to_owned(), None)
     }
 
-    /// main calls work twice, which calls leaf once; the exit of the second leaf is missed.
+    /// Method `main` calls `work` twice, which calls `leaf` once; the exit of the second `leaf` is missed.
     #[test]
     fn calls_are_counted_and_missed_exits_end_with_their_callers() {
         let times = Times::new(4, |_, _| true);
@@ -425,7 +426,7 @@ mod tests {
         );
     }
 
-    /// Traces of a recursion differ only up to their depth.
+    /// Traces of a recursion differ only up to the maximum depth.
     #[test]
     fn a_recursion_has_as_many_places_as_traces_are_deep() {
         let times = Times::new(3, |_, _| true);
@@ -447,7 +448,7 @@ mod tests {
         });
     }
 
-    /// Methods that were rewritten for one recording remain so in all later ones.
+    /// Methods that were rewritten for one recording remain rewritten in all later ones.
     #[test]
     fn the_next_recording_measures_what_it_wants_of_the_methods_of_the_last() {
         let _alone = lock(&super::super::TESTED);
@@ -463,7 +464,7 @@ mod tests {
             second.enter(method);
             second.exit(method);
         }
-        // Ends a call that started in the first recording.
+        // This call started in the first recording.
         second.exit(wanted);
         let names: Vec<_> = second.calls().into_iter().map(|(calls, name, ..)| (calls, name)).collect();
         assert_eq!(names, [(1, "wanted.A.run()V".to_owned())]);

@@ -1,5 +1,5 @@
-//! Stack traces. The details of a frame are read when it first occurs, while its method is on a stack:
-//! later its class may be unloaded.
+//! Stack traces. The details of a frame are read when the frame first occurs, while its method is on a stack, because later its
+//! class may be unloaded.
 
 use std::collections::hash_map::Entry;
 use std::hash::Hasher;
@@ -13,30 +13,30 @@ use super::{read, write};
 use crate::jvm::{Frame, Jni, Jvmti, MethodId};
 use crate::tags::{Ids, MAX_TRACE};
 
-/// Maximum number of frames of all traces: some 64 bytes each, in the program's process.
+/// Maximum number of frames of all traces. Each takes about 64 bytes in the program's process.
 const MAX_FRAMES: usize = 1 << 24;
 
-/// Serial number of trace 0: that of objects older than the agent.
+/// Serial number of the trace with number 0, the trace of objects older than the agent.
 pub const FIRST_SERIAL: u32 = 300_000;
 
-/// Line number of a frame of a native method.
+/// Line number that denotes a frame of a native method.
 pub const NATIVE: i32 = -3;
 
-/// Data about a method.
+/// Names and line table of a method.
 #[derive(Debug)]
 pub struct Method {
-    /// Class.
+    /// Class that declares the method.
     pub class: Option<Arc<Class>>,
     /// Class name in Java source form.
     pub class_name: String,
-    /// Name.
+    /// Name of the method.
     pub name: String,
-    /// Signature.
+    /// Signature of the method.
     pub signature: String,
-    /// Source file.
+    /// Source file of the class.
     pub source: Option<String>,
     is_native: bool,
-    /// Bytecode indices at which lines start, ascending, with the lines.
+    /// Bytecode indexes at which lines start, in ascending order, with the line numbers.
     lines: Vec<(i64, i32)>,
 }
 
@@ -61,7 +61,7 @@ impl Method {
         })
     }
 
-    /// Returns the line at a bytecode index; -1 if unknown, -3 in a native method.
+    /// Returns the line number at a bytecode index; -1 if it is unknown, -3 in a native method.
     fn line(&self, location: i64) -> i32 {
         if self.is_native {
             return NATIVE;
@@ -71,42 +71,43 @@ impl Method {
         if line > 0 { line } else { -1 }
     }
 
-    /// Returns `com.acme.Foo.bar(I)V`.
+    /// Returns the qualified name with the signature, such as `com.acme.Foo.bar(I)V`.
     pub fn with_signature(&self) -> String {
         format!("{}.{}{}", self.class_name, self.name, self.signature)
     }
 }
 
-/// A frame: a method and its line (-1 unknown, -3 native).
+/// Frame of a trace: a method and its line number (-1 for unknown, -3 for native methods).
 #[derive(Debug, Clone)]
 pub struct TraceFrame {
     /// Method; `None` if the JVM did not provide it.
     pub method: Option<Arc<Method>>,
-    /// Line number.
+    /// Line number; -1 for unknown, -3 for native methods.
     pub line: i32,
-    /// Number of the frame, which is equal for the same method and line.
+    /// Number of the frame. Frames with the same method and line have the same number.
     pub number: u32,
 }
 
-/// A stack trace.
+/// Stack trace.
 #[derive(Debug)]
 pub struct Trace {
-    /// Serial number of the thread; 0 for none.
+    /// Serial number of the thread, if traces of threads are distinct; otherwise 0.
     pub thread: u32,
     /// Frames, innermost first.
     pub places: Box<[TraceFrame]>,
 }
 
+/// Traces with their lookup tables.
 #[derive(Debug, Default)]
 struct TraceTable {
-    /// Trace numbers by hash: most hashes have one.
+    /// Trace numbers by hash; most hashes have only one.
     by_hash: FxHashMap<u64, Vec<u32>>,
-    /// Traces by number, with the frames they were created from.
+    /// Traces by number, with the JVM's frames from which they were created.
     traces: Vec<(Box<[Frame]>, Arc<Trace>)>,
     methods: FxHashMap<MethodId, Option<Arc<Method>>>,
-    /// Number of frames of all traces.
+    /// Total number of frames of all traces.
     frames: usize,
-    /// Numbers of frames, by method and line.
+    /// Numbers of frames by method and line.
     places: FxHashMap<(MethodId, i32), u32>,
 }
 
@@ -118,7 +119,7 @@ impl TraceTable {
         })
     }
 
-    /// Returns the frame for a method and a line.
+    /// Returns the frame for a method and a line, with a new number if it is new.
     fn place(&mut self, id: MethodId, method: Option<Arc<Method>>, line: i32) -> TraceFrame {
         let next = u32::try_from(self.places.len() + 1).unwrap_or(u32::MAX);
         let number = *self.places.entry((id, line)).or_insert(next);
@@ -135,7 +136,7 @@ impl TraceTable {
     }
 }
 
-/// All traces. Number 0 is the empty one, for objects older than the agent.
+/// All traces of a recording. Number 0 is the empty trace, for objects older than the agent.
 #[derive(Debug)]
 pub struct Traces {
     table: RwLock<TraceTable>,
@@ -143,7 +144,7 @@ pub struct Traces {
     full: AtomicBool,
 }
 
-/// Returns the hash of a stack.
+/// Returns the hash of a stack, including the serial number of its thread.
 pub fn hash(thread: u32, frames: &[Frame]) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write_u32(thread);
@@ -155,10 +156,10 @@ pub fn hash(thread: u32, frames: &[Frame]) -> u64 {
 }
 
 impl Traces {
-    /// Creates a table that contains only number 0.
+    /// Creates a table that contains only the empty trace with number 0.
     pub fn new(with_lines: bool) -> Self {
         let mut table = TraceTable::default();
-        // Not in `by_hash`: an empty stack of a thread is a different trace.
+        // Not added to `by_hash`, as the empty stack of a thread is a different trace.
         table.traces.push((Box::default(), Arc::new(Trace { thread: 0, places: Box::default() })));
         Self { table: RwLock::new(table), with_lines, full: AtomicBool::new(false) }
     }
@@ -168,24 +169,24 @@ impl Traces {
         *write(&self.table) = TraceTable::default();
     }
 
-    /// Returns `true` if there were more traces than tags can number.
+    /// Returns `true` if traces were lost because tags cannot contain higher numbers.
     pub fn is_full(&self) -> bool {
         self.full.load(Ordering::Relaxed)
     }
 
-    /// Returns the traces from this number on.
+    /// Returns the traces whose numbers are at least `number`.
     pub fn since(&self, number: u32) -> Vec<Arc<Trace>> {
         let table = read(&self.table);
         table.traces.iter().skip(number as usize).map(|(_, trace)| Arc::clone(trace)).collect()
     }
 
-    /// Returns a trace.
+    /// Returns the trace with this number.
     pub fn get(&self, number: u32) -> Option<Arc<Trace>> {
         read(&self.table).traces.get(number as usize).map(|(_, trace)| Arc::clone(trace))
     }
 
-    /// Returns the number of a stack of this thread (0: traces of threads are not distinguished). `hash` is the stack's
-    /// [`hash`].
+    /// Returns the number of the trace for a stack, adding it if it is new. `thread` is 0 if traces of threads are not
+    /// distinct, and `hash` is the stack's [`hash`].
     pub fn number(
         &self,
         jvmti: Jvmti,
@@ -210,7 +211,7 @@ impl Traces {
             .filter(|method| !table.methods.contains_key(method))
             .collect();
         drop(table);
-        // The JVM is called without a lock: it may suspend this thread.
+        // The JVM is called without holding a lock, because it may suspend this thread.
         let unknown: Vec<_> = (unknown.into_iter())
             .map(|method| (method, Method::new(jvmti, jni, classes, ids, method).map(Arc::new)))
             .collect();
@@ -237,7 +238,7 @@ impl Traces {
         table.push(hash, thread, frames, places)
     }
 
-    /// Returns the number of a trace of methods only, for `cpu=times`.
+    /// Returns the number of a trace that contains only methods, without lines, for `cpu=times`.
     pub fn of_methods(&self, thread: u32, methods: &[(MethodId, Arc<Method>)]) -> u32 {
         let frames: Vec<_> =
             methods.iter().map(|(method, _)| Frame { method: *method, location: -1 }).collect();

@@ -1,48 +1,48 @@
-//! The instructions of a method (JVMS 6.5): new lengths, new offsets, and output.
+//! Instructions of a method (JVMS 6.5): their new lengths, new offsets, and output.
 //!
-//! One pass computes the new offset of each instruction and lists those that change; a second one copies
-//! the code between them. The new offset of a return instruction is that of the call inserted before it,
-//! so that branches to the return reach the call. The new offset of the first instruction is after the
-//! call at the method's entry, so that a loop to the method's beginning does not enter it again.
+//! One pass computes the new offset of each instruction and lists the instructions that change. A second pass copies the code
+//! between these. The new offset of a return instruction is the offset of the call inserted before it, so that branches to the
+//! return reach the call. The new offset of the first instruction is after the call at the method's entry, so that a loop to
+//! the method's beginning does not make this call again.
 
 use super::Stop;
 use super::error::RewriteError;
 use super::reader::{TooLong, put_u4};
 
-/// Bit of `Plan::offsets` for bytes that are not the first one of an instruction. Code is shorter than 64 KiB, and an
-/// instruction grows by at most seven bytes.
+/// Bit in `Plan::offsets` for bytes that do not start an instruction. Code is shorter than 64 KiB, and an instruction grows by
+/// at most seven bytes.
 const INSIDE: u32 = 1 << 31;
 
-/// New offsets of the instructions of one method. Reused for the next method, to avoid allocation.
+/// New offsets of the instructions of one method. It is reused for the next method, to avoid allocations.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// New offset of each byte of the code, and of its end.
+    /// New offset of each byte of the code, and of the end of the code.
     offsets: Vec<u32>,
-    /// Instructions that change, in code order.
+    /// Instructions that change, with their offsets, in code order.
     edits: Vec<(usize, Edit)>,
 }
 
-/// Change of an instruction that is not simply copied.
+/// Change of an instruction that cannot simply be copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Edit {
-    /// A call is inserted before it.
+    /// A return, before which a call is inserted.
     Return,
-    /// A branch whose distance has two bytes.
+    /// A branch with a two-byte distance.
     Branch,
-    /// `goto_w` or `jsr_w`: four bytes.
+    /// `goto_w` or `jsr_w`, with a four-byte distance.
     WideBranch,
-    /// `tableswitch` with this number of targets besides the default.
+    /// `tableswitch` with this number of targets, not including the default.
     TableSwitch(usize),
     /// `lookupswitch` with this number of pairs.
     LookupSwitch(usize),
 }
 
-/// Instructions that are inserted into a method.
+/// Code that is inserted into a method.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Calls<'a> {
-    /// Instructions at the entry.
+    /// Instructions inserted at the entry.
     pub(super) enter: &'a [u8],
-    /// Instructions before each return.
+    /// Instructions inserted before each return.
     pub(super) exit: &'a [u8],
 }
 
@@ -50,11 +50,10 @@ const TABLE_SWITCH: u8 = 170;
 const LOOKUP_SWITCH: u8 = 171;
 const WIDE: u8 = 196;
 
-/// Length of each instruction in bytes: 0 where it does not follow from the opcode, or the opcode is
-/// invalid.
+/// Length of each instruction in bytes; 0 if the length does not follow from the opcode, or if the opcode is invalid.
 static LENGTHS: [u8; 256] = lengths();
 
-// Evaluated by the compiler, where iterators are unavailable.
+// Evaluated by the compiler, which does not support iterators in constants.
 #[allow(clippy::indexing_slicing)]
 const fn lengths() -> [u8; 256] {
     let mut lengths = [0; 256];
@@ -79,7 +78,7 @@ const fn lengths() -> [u8; 256] {
     lengths
 }
 
-/// Returns the four bytes of `code` at `at`.
+/// Returns the four bytes of `code` at `at` as a number.
 fn int(code: &[u8], at: usize) -> Option<i32> {
     code.get(at..)?.first_chunk().map(|bytes| i32::from_be_bytes(*bytes))
 }
@@ -95,7 +94,7 @@ fn targets(count: i64) -> Option<usize> {
     u16::try_from(count).ok().map(usize::from)
 }
 
-/// Returns the length of the instruction at `at`, and its change.
+/// Returns the length of the instruction at `at`, and its change if it cannot be copied.
 fn instruction(code: &[u8], at: usize, opcode: u8) -> Option<(usize, Option<Edit>)> {
     let operands = switch_operands(at);
     Some(match opcode {
@@ -131,7 +130,7 @@ fn instruction(code: &[u8], at: usize, opcode: u8) -> Option<(usize, Option<Edit
 }
 
 impl Plan {
-    /// Computes the new offsets of the instructions of `code`. `code_at` is its offset in the class file.
+    /// Computes the new offsets of the instructions of `code`. `code_at` is the offset of the code in the class file.
     pub(super) fn make(&mut self, code: &[u8], code_at: usize, calls: Calls<'_>) -> Result<(), RewriteError> {
         self.offsets.clear();
         self.offsets.reserve(code.len() + 1);
@@ -142,7 +141,7 @@ impl Plan {
             let found = instruction(code, at, opcode).filter(|(length, _)| *length <= code.len() - at);
             let (length, edit) =
                 found.ok_or_else(|| RewriteError::number(code_at + at, "an instruction", opcode))?;
-            // At most 64 KiB of code, seven new bytes for each: far below 2^31.
+            // At most 64 KiB of code, with seven new bytes for each byte: far below 2^31.
             let offset = u32::try_from(new).unwrap_or(INSIDE);
             self.offsets.push(offset);
             self.offsets.resize(at + length, offset | INSIDE);
@@ -175,8 +174,7 @@ impl Plan {
         self.offsets.len().saturating_sub(1)
     }
 
-    /// Returns the new offset of the instruction at `old`. `at` is the offset of that number in the class
-    /// file.
+    /// Returns the new offset of the instruction at `old`. `at` is the position of this number in the class file, for errors.
     pub(super) fn instruction(&self, old: usize, at: usize) -> Result<u32, RewriteError> {
         match self.offsets.get(old) {
             Some(&new) if new & INSIDE == 0 && old < self.old_end() => Ok(new),
@@ -184,7 +182,8 @@ impl Plan {
         }
     }
 
-    /// Returns the new offset of the instruction at `old`, or of the end of the code.
+    /// Returns the new offset of the instruction at `old`, or of the end of the code. `at` is the position of this number in
+    /// the class file, for errors.
     pub(super) fn boundary(&self, old: usize, at: usize) -> Result<u32, RewriteError> {
         match self.offsets.get(old) {
             Some(&new) if new & INSIDE == 0 => Ok(new),
@@ -192,9 +191,9 @@ impl Plan {
         }
     }
 
-    /// Returns the new offset for debug tables: the offset of the first instruction becomes that of the
-    /// method's beginning, and an offset inside an instruction, which compilers have written and JVMs
-    /// accept, becomes that of the instruction.
+    /// Returns the new offset for debug tables. The offset of the first instruction becomes the offset of the method's
+    /// beginning. An offset inside of an instruction, which compilers have written and JVMs accept, becomes the offset of this
+    /// instruction.
     pub(super) fn debug(&self, old: usize, at: usize) -> Result<u32, RewriteError> {
         match self.offsets.get(old) {
             Some(_) if old == 0 => Ok(0),
@@ -203,7 +202,7 @@ impl Plan {
         }
     }
 
-    /// Appends the changed code. `plan` must be made from the same code and calls.
+    /// Appends the changed code. `plan` must have been made from the same code and calls.
     pub(super) fn write(
         &self,
         code: &[u8],
@@ -266,7 +265,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Appends the new four-byte distance from the instruction at `from`, for the one at `operand`.
+    /// Appends the new four-byte distance of the instruction at `from` for the old distance at `operand`.
     fn target(
         &self,
         code: &[u8],
@@ -280,20 +279,20 @@ impl Plan {
         Ok(())
     }
 
-    /// Returns the new distance for a branch at `from`. `at` is the offset of the old one in the class
-    /// file.
+    /// Returns the new distance of a branch at `from`. `at` is the position of the old distance in the class file, for errors.
     fn distance(&self, from: usize, distance: i32, at: usize) -> Result<i32, RewriteError> {
         let wrong = || RewriteError::number(at, "the distance to an instruction", distance);
         let reach = isize::try_from(distance).map_err(|_| wrong())?;
         let target = from.checked_add_signed(reach).ok_or_else(wrong)?;
         let target = self.instruction(target, at).map_err(|_| wrong())?;
         let from = self.instruction(from, at)?;
-        // Both are below 2^31.
+        // Both offsets are below 2^31.
         Ok(target.wrapping_sub(from).cast_signed())
     }
 }
 
-/// Pads the operands of a switch, whose opcode was written last, to a multiple of four from the method's beginning.
+/// Pads the operands of a switch to a multiple of four from the method's beginning. The opcode of the switch must have been
+/// written last.
 fn pad(start: usize, out: &mut Vec<u8>) {
     let operands = switch_operands(out.len() - start - 1);
     out.resize(start + operands, 0);

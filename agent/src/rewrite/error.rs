@@ -2,29 +2,29 @@
 
 use std::fmt;
 
-/// A class file that cannot be rewritten because it is damaged, or of an unknown version. The class
-/// should be left unchanged: the JVM reports the error.
+/// Error for a class file that cannot be rewritten because it is damaged, or has an unknown version. The class should be left
+/// unchanged, so that the JVM reports the error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RewriteError {
     /// Offset in the class file, in bytes.
     pub offset: usize,
-    /// Content that the class file format requires there.
+    /// Content that the format of class files requires at this offset.
     pub expected: &'static str,
-    /// Content that was found.
+    /// Content found at this offset.
     pub found: UnexpectedContent,
 }
 
 /// Content at an offset where something else was expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnexpectedContent {
-    /// A number: a tag, an index, an offset, a length.
+    /// A number, such as a tag, an index, an offset or a length.
     Number(i64),
-    /// The end of the file, or of the attribute.
+    /// The end of the file or of the attribute.
     End,
 }
 
 impl RewriteError {
-    /// Returns an error about a number in the file.
+    /// Returns an error about an unexpected number in the file.
     pub(super) fn number(offset: usize, expected: &'static str, found: impl Into<i64>) -> RewriteError {
         RewriteError { offset, expected, found: UnexpectedContent::Number(found.into()) }
     }

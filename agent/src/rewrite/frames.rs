@@ -1,4 +1,4 @@
-//! The `StackMapTable` attribute (JVMS 4.7.4).
+//! Output of the `StackMapTable` attribute (JVMS 4.7.4).
 
 use super::Stop;
 use super::code::Plan;
@@ -6,12 +6,12 @@ use super::error::RewriteError;
 use super::layout::CodeTable;
 use super::reader::{ClassFileReader, TooLong, patch, put_u2};
 
-/// Handler at the end of the method's code, which needs a frame.
+/// Exception handler at the end of the method's code, which needs a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HandlerFrame {
     /// No handler.
     None,
-    /// A handler; the number is the index of the class `java/lang/Throwable`.
+    /// A handler for everything that is thrown, with the index of the class `java/lang/Throwable`.
     Throwable(u16),
 }
 
@@ -22,7 +22,7 @@ const FULL: u8 = 255;
 const OBJECT: u8 = 7;
 const UNINITIALIZED: u8 = 8;
 
-/// Appends the content of a `StackMapTable` whose frames are at the new offsets of `plan`.
+/// Appends the content of a `StackMapTable` with the new offsets of `plan`.
 pub(super) fn write(
     table: Option<&CodeTable<'_>>,
     handler: HandlerFrame,
@@ -37,7 +37,7 @@ pub(super) fn write(
         write_frames(table, plan, &mut deltas, out)?;
     }
     if let HandlerFrame::Throwable(class) = handler {
-        // No local variables: the frame is valid for every instruction that the handler covers.
+        // The frame has no local variables, so it is valid for every instruction that the handler covers.
         out.push(FULL);
         let end = u32::try_from(plan.end()).map_err(|_| TooLong)?;
         put_u2(out, deltas.next(end)?);
@@ -119,7 +119,7 @@ fn copy_types(
             0..=6 => {}
             OBJECT => put_u2(out, reader.u2("a verification type")?),
             UNINITIALIZED => {
-                // The offset of the `new` instruction that created the object.
+                // Position of the offset of the `new` instruction that created the object.
                 let at = reader.offset();
                 let new = plan.instruction(usize::from(reader.u2("a verification type")?), at)?;
                 put_u2(out, u16::try_from(new).map_err(|_| TooLong)?);
@@ -130,9 +130,9 @@ fn copy_types(
     Ok(())
 }
 
-/// Computes the `offset_delta` of frames.
+/// Calculator of the `offset_delta` of frames.
 struct Deltas {
-    /// Offset of the last frame.
+    /// Offset of the previous frame.
     last: Option<u32>,
 }
 

@@ -7,39 +7,39 @@ use super::reader::ClassFileReader;
 /// First four bytes of every class file.
 pub(super) const MAGIC: u32 = 0xcafe_babe;
 
-/// Versions whose classes are rewritten: JDK 1.1 to 25. Those below 45.3 have a different `Code`
-/// attribute.
+/// Lowest version of class files that are rewritten (JDK 1.1). Lower ones have a different `Code` attribute.
 const OLDEST: (u16, u16) = (45, 3);
+/// Highest major version of class files that are rewritten (JDK 25).
 const NEWEST_MAJOR: u16 = 69;
 
-/// First version whose classes are verified by `StackMapTable` (JVMS 4.10).
+/// First version whose classes are verified with `StackMapTable` (JVMS 4.10).
 const FIRST_WITH_FRAMES: u16 = 50;
 
-/// Use of `StackMapTable` attributes in a version.
+/// Use of `StackMapTable` attributes in a version of class files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Frames {
-    /// Up to version 49: the attribute is ignored.
+    /// The attribute is ignored, up to version 49.
     Ignored,
-    /// From version 50 on.
+    /// The attribute is used, from version 50 on.
     Used,
 }
 
-/// A class file, parsed down to the attributes of its methods.
+/// Class file, parsed down to the attributes of its methods.
 #[derive(Debug)]
 pub(super) struct ClassFileLayout<'a> {
     pub(super) frames: Frames,
     pub(super) pool: Pool<'a>,
     /// End of the constant pool (exclusive).
     pub(super) pool_end: usize,
-    /// Internal name.
+    /// Internal name of the class.
     pub(super) name: &'a [u8],
     /// Value of the `SourceFile` attribute.
     pub(super) source_file: Option<&'a [u8]>,
-    /// Methods with code, in file order.
+    /// Methods that have code, in file order.
     pub(super) methods: Vec<MethodLayout<'a>>,
 }
 
-/// A method with code.
+/// Method that has code.
 #[derive(Debug)]
 pub(super) struct MethodLayout<'a> {
     pub(super) access_flags: u16,
@@ -135,7 +135,7 @@ fn read_method<'a>(
     }))
 }
 
-/// A `Code` attribute.
+/// Parsed `Code` attribute.
 #[derive(Debug)]
 pub(super) struct CodeAttribute<'a> {
     pub(super) max_stack: u16,
@@ -144,38 +144,37 @@ pub(super) struct CodeAttribute<'a> {
     /// Offset of the first instruction in the class file.
     pub(super) code_at: usize,
     pub(super) handler_count: u16,
-    /// The entries of the exception table.
+    /// Entries of the exception table.
     pub(super) handlers: ClassFileReader<'a>,
     pub(super) frames: Option<CodeTable<'a>>,
-    /// Tables of lines and of local variables; there can be several of a kind.
+    /// Tables of lines and of local variables; several of the same kind are permitted.
     pub(super) debug: Vec<(Debug, CodeTable<'a>)>,
 }
 
-/// An attribute of `Code`: an array with offsets into the code.
+/// Attribute of a `Code` attribute: a table with offsets into the code.
 #[derive(Debug, Clone)]
 pub(super) struct CodeTable<'a> {
     /// Index of the attribute's name.
     pub(super) name: u16,
     pub(super) count: u16,
-    /// The entries.
+    /// Entries of the table.
     pub(super) entries: ClassFileReader<'a>,
 }
 
-/// Kinds of debug tables.
+/// Kind of a debug table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Debug {
-    /// `LineNumberTable`: offset and line.
+    /// `LineNumberTable`, whose entries have an offset and a line number.
     Lines,
-    /// `LocalVariableTable` or `LocalVariableTypeTable`: offset, length, and three other numbers.
+    /// `LocalVariableTable` or `LocalVariableTypeTable`, whose entries have an offset, a length, and three other numbers.
     Variables,
 }
 
 impl<'a> CodeAttribute<'a> {
     /// Parses a `Code` attribute.
     ///
-    /// Unknown attributes are dropped, because they may contain offsets. So are type annotations of code
-    /// (JVMS 4.7.20): many contain offsets of instructions, and the JVM exposes only those of classes,
-    /// fields and methods.
+    /// Unknown attributes are dropped, because they may contain offsets. Type annotations of code are dropped, too (JVMS
+    /// 4.7.20): many contain offsets of instructions, and the JVM exposes only the annotations of classes, fields and methods.
     pub(super) fn read(
         pool: &Pool<'a>,
         mut reader: ClassFileReader<'a>,
@@ -218,7 +217,7 @@ impl<'a> CodeAttribute<'a> {
         Ok(CodeAttribute { max_stack, max_locals, code, code_at, handler_count, handlers, frames, debug })
     }
 
-    /// Returns the line of the first instruction that has one.
+    /// Returns the line number of the first instruction that has one.
     pub(super) fn first_line(&self) -> Result<Option<u16>, RewriteError> {
         let mut first = None;
         for (kind, table) in &self.debug {

@@ -1,4 +1,4 @@
-//! Rewriting of one method: its `Code` attribute with the calls.
+//! Rewriting of one method: output of its `Code` attribute with inserted calls.
 
 use super::Stop;
 use super::code::{Calls, Plan};
@@ -8,26 +8,30 @@ use super::layout::{CodeAttribute, CodeTable, Debug, Frames};
 use super::pool::{Additions, InsertedConstants};
 use super::reader::{TooLong, put_u2, put_u4, put_with_length};
 
-/// Opcodes of the inserted instructions.
+/// Opcode of an inserted instruction that pushes 0; the following opcodes push 1 to 5.
 const ICONST_0: u8 = 3;
+/// Opcode of an inserted instruction that pushes an int of one byte.
 const BIPUSH: u8 = 16;
+/// Opcode of an inserted instruction that pushes an int of two bytes.
 const SIPUSH: u8 = 17;
+/// Opcode of an inserted instruction that pushes a constant.
 const LDC_W: u8 = 19;
+/// Opcode of an inserted instruction that calls a static method.
 const INVOKESTATIC: u8 = 184;
+/// Opcode of an inserted instruction that throws an exception.
 const ATHROW: u8 = 191;
 
-/// Handling of exceptions that leave the method.
+/// Handling of exceptions that leave a rewritten method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExceptionHandling {
-    /// A handler for everything that the original code throws.
+    /// A handler is added for everything that the original code throws.
     Added,
-    /// No handler, in constructors: before the call of another constructor `this` is uninitialized, and
-    /// the flag `flagThisUninit` makes such a frame unassignable to the frame of a handler that has no
-    /// `this` (JVMS 4.10.1.2).
+    /// No handler is added, in constructors: before another constructor is called, `this` is uninitialized, and the flag
+    /// `flagThisUninit` makes such a frame unassignable to the frame of a handler that has no `this` (JVMS 4.10.1.2).
     Left,
 }
 
-/// An instruction that pushes an int, and a call of a static method with it.
+/// Code of a call: an instruction that pushes an int, and a call of a static method with this argument.
 #[derive(Debug)]
 pub(super) struct TrackerCall {
     bytes: [u8; 6],
@@ -47,8 +51,7 @@ impl TrackerCall {
     }
 }
 
-/// Returns the calls for the entry and the exit of the method `number`, or `None` if the constant pool is
-/// full.
+/// Returns the calls for the entry and the exit of the method with this number; `None` if the constant pool is full.
 pub(super) fn calls(
     number: u32,
     shared: InsertedConstants,
@@ -76,7 +79,7 @@ pub(super) fn calls(
     }))
 }
 
-/// Appends the content of the `Code` attribute of a method with the calls in it.
+/// Appends the content of a method's `Code` attribute with the calls inserted.
 pub(super) fn write(
     attribute: &CodeAttribute<'_>,
     [enter, exit]: &[TrackerCall; 2],
@@ -92,7 +95,7 @@ pub(super) fn write(
     let length = plan.end() + handler_length;
     let length = u16::try_from(length).map_err(|_| TooLong)?;
 
-    // One int more than the old maximum; the handler has the exception and an int.
+    // One more int than the old maximum; the handler needs space for the exception and an int.
     put_u2(out, attribute.max_stack.checked_add(1).ok_or(TooLong)?.max(2));
     put_u2(out, attribute.max_locals);
     put_u4(out, u32::from(length));
@@ -105,8 +108,7 @@ pub(super) fn write(
     write_tables(attribute, handler, frames, shared, plan, out)
 }
 
-/// Appends the exception table. The handler for everything is the last one: the JVM takes the first that
-/// matches.
+/// Appends the exception table. The handler for everything is the last one, because the JVM takes the first that matches.
 fn write_handlers(
     attribute: &CodeAttribute<'_>,
     handler: ExceptionHandling,
@@ -137,7 +139,7 @@ fn write_handlers(
     Ok(())
 }
 
-/// Appends the attributes of the `Code` attribute.
+/// Appends the attributes inside of the `Code` attribute.
 fn write_tables(
     attribute: &CodeAttribute<'_>,
     handler: ExceptionHandling,

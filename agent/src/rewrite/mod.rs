@@ -1,6 +1,6 @@
-//! Rewriting of class files for `cpu=times`: calls at the entry and at each exit of methods.
+//! Rewriting of class files for `cpu=times`: inserts calls at the entry and at each exit of methods.
 //!
-//! Implements the class file format of the Java Virtual Machine Specification (JVMS), chapter 4, and its
+//! This module implements the class file format of the Java Virtual Machine Specification (JVMS), chapter 4, and its
 //! instructions, chapter 6. Each selected method gets
 //!
 //! - at its entry `TRACKER.enter(number)`,
@@ -8,13 +8,13 @@
 //! - unless it is a constructor, a handler for everything that its code throws: `TRACKER.exit(number)`,
 //!   then the exception is rethrown.
 //!
-//! So the tracker sees an exit for each entry, except for a constructor that throws; and one exit too
-//! many if the return instruction itself throws, as it does after unbalanced locking
-//! (`IllegalMonitorStateException`), or if the tracker throws after its work.
+//! So the tracker is called on exit once for each entry, except that a constructor that throws has no exit. An additional exit
+//! occurs if the return instruction itself throws, as it does after unbalanced locking (`IllegalMonitorStateException`), or if
+//! the tracker throws after its work.
 //!
-//! Offsets into the code are mapped to the new ones in branches, switches, exception tables, frames,
-//! lines and local variables. Everything else is copied byte by byte. A method that would exceed the
-//! limits of the format is left unchanged. This module is independent of JVMTI.
+//! Offsets into the code are replaced by new ones in branches, switches, exception tables, frames, lines and local variables.
+//! Everything else is copied unchanged. A method that would exceed the limits of the format is not rewritten. This module is
+//! independent of JVM TI.
 
 mod code;
 mod error;
@@ -38,20 +38,20 @@ use method::ExceptionHandling;
 use pool::Additions;
 use reader::{put_u2, put_with_length};
 
-/// A method with code. All names are in modified UTF-8, as in the class file.
+/// Method that has code. All names are in modified UTF-8, as in the class file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClassFileMethod<'a> {
-    /// Internal name of the class: `java/lang/String`.
+    /// Internal name of the class, such as `java/lang/String`.
     pub class: &'a [u8],
-    /// Name, `<init>` for a constructor, `<clinit>` for the static initializer.
+    /// Name of the method; `<init>` for a constructor, `<clinit>` for the static initializer.
     pub name: &'a [u8],
-    /// Descriptor: `(I)V`.
+    /// Descriptor, such as `(I)V`.
     pub descriptor: &'a [u8],
     /// Access flags (JVMS 4.6).
     pub access_flags: u16,
     /// Source file of the class.
     pub source_file: Option<&'a [u8]>,
-    /// Line of the first instruction that has one.
+    /// Line number of the first instruction that has one.
     pub first_line: Option<u16>,
 }
 
@@ -62,23 +62,23 @@ pub struct RewrittenClass {
     pub bytes: Option<Vec<u8>>,
     /// Number of changed methods.
     pub methods: usize,
-    /// Numbers of the selected methods that were left unchanged because their code, a branch or the
-    /// constant pool would exceed the limits of the format.
+    /// Numbers of the selected methods that were not rewritten because their code, a branch or the constant pool would exceed
+    /// the limits of the format.
     pub skipped: Vec<u32>,
 }
 
-/// Reason why a method is not written.
+/// Reason why a method cannot be rewritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stop {
     /// The result would exceed the limits of the format.
     TooLong,
-    /// The method is damaged, and so is the class.
+    /// The method is damaged, so the class cannot be rewritten.
     Damaged(RewriteError),
 }
 
-/// Returns `true` for a finalizer that does nothing: HotSpot recognizes it by its only instruction, and
-/// registers every object with any other finalizer. With a call in that of `java.lang.Object`, all
-/// objects would have to be finalized, before the required classes are initialized: the JVM crashes.
+/// Returns `true` for a finalizer that does nothing. HotSpot recognizes it by its only instruction, and registers every object
+/// that has any other finalizer. If `java.lang.Object.finalize` contained a call, all objects would have to be finalized, even
+/// before the required classes are initialized, and the JVM would crash.
 fn is_empty_finalizer(method: &MethodLayout<'_>, attribute: &CodeAttribute<'_>) -> bool {
     const RETURN: u8 = 177;
     method.name == b"finalize" && method.descriptor == b"()V" && attribute.code == [RETURN]
@@ -86,13 +86,13 @@ fn is_empty_finalizer(method: &MethodLayout<'_>, attribute: &CodeAttribute<'_>) 
 
 /// Inserts calls of `tracker` into the methods of `class`, a class file of version 45.3 to 69.
 ///
-/// `number` is called once for each method with code, in file order; it returns the number that is passed
-/// to the tracker (as a Java int of the same bits), or `None` if the method is to be left unchanged. It
-/// is not called for methods after a damaged one, nor for finalizers that do nothing.
+/// `number` is called once for each method with code, in file order. It returns the number that is passed to the tracker (as a
+/// Java int with the same bits), or `None` if the method is to be left unchanged. It is not called for methods after a damaged
+/// one, and not for finalizers that do nothing.
 ///
 /// # Errors
 ///
-/// If a part of the class file that is read is damaged, or the version is unknown. Verification is the
+/// If a part of the class file that is read is damaged, or if the version is unknown. The class is not verified, which is the
 /// JVM's task.
 pub fn rewrite(
     class: &[u8],
@@ -102,7 +102,7 @@ pub fn rewrite(
     let layout = ClassFileLayout::read(class)?;
     let mut additions = Additions::new(&layout.pool);
     let mut plan = Plan::default();
-    // Content after the constant pool.
+    // Content of the class file after the constant pool.
     let mut body = Vec::new();
     let mut copied = layout.pool_end;
     let mut methods = 0;
@@ -130,7 +130,7 @@ pub fn rewrite(
         };
         let handler =
             if method.name == b"<init>" { ExceptionHandling::Left } else { ExceptionHandling::Added };
-        // The content of the attribute follows its four-byte length.
+        // The content of the attribute is preceded by its four-byte length.
         let length_at = method.code.offset() - 4;
         if body.capacity() == 0 {
             body.reserve(class.len() + class.len() / 2);

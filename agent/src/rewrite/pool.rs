@@ -1,4 +1,4 @@
-//! The constant pool (JVMS 4.4): names in it, and appended constants.
+//! Constant pool of a class file (JVMS 4.4): its names, and constants to append.
 
 use super::error::RewriteError;
 use super::reader::{ClassFileReader, put_u2};
@@ -15,7 +15,7 @@ const NAME_AND_TYPE: u8 = 12;
 /// Descriptor of the two methods of a tracker.
 pub(super) const TRACKER_DESCRIPTOR: &str = "(I)V";
 
-/// The constants of a class file.
+/// Constant pool of a class file.
 #[derive(Debug)]
 pub(super) struct Pool<'a> {
     class: &'a [u8],
@@ -24,7 +24,7 @@ pub(super) struct Pool<'a> {
 }
 
 impl<'a> Pool<'a> {
-    /// Parses the pool of `class`, starting with its count; afterwards, `reader` is at its end.
+    /// Parses the constant pool of `class`. `reader` must be at the pool's count; afterwards, it is at the end of the pool.
     pub(super) fn read(class: &'a [u8], reader: &mut ClassFileReader<'a>) -> Result<Pool<'a>, RewriteError> {
         let count = reader.u2("the number of constants")?;
         let mut offsets = Vec::with_capacity(usize::from(count).min(class.len()));
@@ -49,13 +49,13 @@ impl<'a> Pool<'a> {
             reader.take(length, "a constant")?;
         }
         if offsets.len() != usize::from(count) {
-            // 0, or a long or double whose second slot is beyond the end.
+            // The index is 0, or belongs to a long or double whose second slot is beyond the end.
             return Err(RewriteError::number(8, "the number of constants and one", count));
         }
         Ok(Pool { class, offsets })
     }
 
-    /// Returns the count as in the file: one more than the last index.
+    /// Returns the count as stored in the file, which is one more than the last index.
     pub(super) fn count(&self) -> usize {
         self.offsets.len()
     }
@@ -74,8 +74,7 @@ impl<'a> Pool<'a> {
         if reader.u1(expected)? == tag { Ok(reader) } else { Err(wrong()) }
     }
 
-    /// Returns the bytes of a Utf8 constant, in modified UTF-8. `at` is the offset of the index in the
-    /// file.
+    /// Returns the bytes of a Utf8 constant, in modified UTF-8. `at` is the position of the index in the file, for errors.
     pub(super) fn utf8(&self, index: u16, at: usize) -> Result<&'a [u8], RewriteError> {
         let expected = "the index of a Utf8 constant";
         let mut reader = self.constant(index, UTF8, at, expected)?;
@@ -83,7 +82,7 @@ impl<'a> Pool<'a> {
         reader.take(usize::from(length), expected)
     }
 
-    /// Returns the internal name of a Class constant. `at` is the offset of the index in the file.
+    /// Returns the internal name of a Class constant. `at` is the position of the index in the file, for errors.
     pub(super) fn class_name(&self, index: u16, at: usize) -> Result<&'a [u8], RewriteError> {
         let expected = "the index of a Class constant";
         let mut reader = self.constant(index, CLASS, at, expected)?;
@@ -92,53 +91,53 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// Indices of the constants that the inserted instructions need.
+/// Indexes of the constants that inserted instructions need.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InsertedConstants {
-    /// Method reference to the tracker's method for entries.
+    /// Reference to the tracker's method for entries.
     pub(super) enter: u16,
-    /// Method reference to the tracker's method for exits.
+    /// Reference to the tracker's method for exits.
     pub(super) exit: u16,
     /// Class `java/lang/Throwable`.
     pub(super) throwable: u16,
-    /// The name `StackMapTable`.
+    /// Utf8 constant with the name `StackMapTable`.
     pub(super) frames: u16,
 }
 
-/// Constants that are appended to a pool.
+/// Constants that are appended to a constant pool.
 ///
-/// They are appended even if the pool contains equal ones: a search would cost more than the bytes, and
-/// equal constants are allowed.
+/// Constants are appended even if the pool already contains equal ones, because a search would cost more than the bytes, and
+/// equal constants are permitted.
 #[derive(Debug)]
 pub(super) struct Additions {
-    /// Constants, as written.
+    /// Constants as stored in a class file.
     bytes: Vec<u8>,
     count: usize,
     shared: Option<InsertedConstants>,
 }
 
 impl Additions {
-    /// Creates an empty list for `pool`.
+    /// Creates an empty list of additions to `pool`.
     pub(super) fn new(pool: &Pool<'_>) -> Additions {
         Additions::after(pool.count())
     }
 
-    /// Creates an empty list for a pool of this count.
+    /// Creates an empty list of additions to a pool with this count.
     pub(super) fn after(count: usize) -> Additions {
         Additions { bytes: Vec::new(), count, shared: None }
     }
 
-    /// Returns the count of the pool with the additions, as in a file.
+    /// Returns the count of the pool including the additions, as stored in a class file.
     pub(super) fn count(&self) -> u16 {
         u16::try_from(self.count).unwrap_or(u16::MAX)
     }
 
-    /// Returns the additions as in a file.
+    /// Returns the additions as stored in a class file.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Appends a constant; `None` if the pool is full, as its count has two bytes.
+    /// Appends a constant and returns its index; `None` if the pool is full, as its count has two bytes.
     fn add(&mut self, tag: u8, parts: &[u16]) -> Option<u16> {
         let index = u16::try_from(self.count).ok().filter(|&index| index < u16::MAX)?;
         self.count += 1;
@@ -149,7 +148,7 @@ impl Additions {
         Some(index)
     }
 
-    /// Appends a Utf8 constant.
+    /// Appends a Utf8 constant and returns its index.
     pub(super) fn utf8(&mut self, text: &str) -> Option<u16> {
         let length = u16::try_from(text.len()).ok()?;
         let index = self.add(UTF8, &[length])?;
@@ -157,21 +156,21 @@ impl Additions {
         Some(index)
     }
 
-    /// Appends a Class constant and its name.
+    /// Appends a Class constant and its name; returns its index.
     pub(super) fn class(&mut self, name: &str) -> Option<u16> {
         let name = self.utf8(name)?;
         self.add(CLASS, &[name])
     }
 
-    /// Appends an Integer constant.
+    /// Appends an Integer constant and returns its index.
     pub(super) fn integer(&mut self, value: i32) -> Option<u16> {
         let index = self.add(INTEGER, &[])?;
         self.bytes.extend_from_slice(&value.to_be_bytes());
         Some(index)
     }
 
-    /// Returns the constants of the inserted instructions, which are appended on the first call. `None`
-    /// if the pool has no space for them.
+    /// Returns the indexes of the constants for inserted instructions. The first call appends the constants. `None` if the pool
+    /// has no space for them.
     pub(super) fn inserted_constants(&mut self, tracker: &Tracker<'_>) -> Option<InsertedConstants> {
         if self.shared.is_none() {
             let class = self.class(tracker.class)?;

@@ -1,8 +1,8 @@
-//! Reader of big-endian numbers with offsets in the class file, and the corresponding writer.
+//! Reader of big-endian numbers that tracks offsets in the class file, and the corresponding writer.
 
 use super::error::RewriteError;
 
-/// Reader of a class file, or of a section. Offsets are those of the whole class file.
+/// Reader of a class file, or of a section in it. Offsets are relative to the start of the class file.
 #[derive(Debug, Clone)]
 pub(super) struct ClassFileReader<'a> {
     /// Class file up to the end of the section.
@@ -11,7 +11,7 @@ pub(super) struct ClassFileReader<'a> {
 }
 
 impl<'a> ClassFileReader<'a> {
-    /// Creates a reader of a whole class file.
+    /// Creates a reader of an entire class file.
     pub(super) fn new(bytes: &'a [u8]) -> ClassFileReader<'a> {
         ClassFileReader { bytes, at: 0 }
     }
@@ -21,12 +21,12 @@ impl<'a> ClassFileReader<'a> {
         self.at
     }
 
-    /// Returns `true` at the end of the section.
+    /// Returns `true` if the reader is at the end of the section.
     pub(super) fn is_at_end(&self) -> bool {
         self.at >= self.bytes.len()
     }
 
-    /// Returns the next `count` bytes.
+    /// Reads `count` bytes. `expected` describes them in errors.
     pub(super) fn take(&mut self, count: usize, expected: &'static str) -> Result<&'a [u8], RewriteError> {
         let end = self.at.checked_add(count);
         match end.and_then(|end| self.bytes.get(self.at..end)) {
@@ -48,14 +48,17 @@ impl<'a> ClassFileReader<'a> {
         }
     }
 
+    /// Reads a number of one byte. `expected` describes it in errors.
     pub(super) fn u1(&mut self, expected: &'static str) -> Result<u8, RewriteError> {
         self.array::<1>(expected).map(|[byte]| byte)
     }
 
+    /// Reads a number of two bytes. `expected` describes it in errors.
     pub(super) fn u2(&mut self, expected: &'static str) -> Result<u16, RewriteError> {
         self.array(expected).map(u16::from_be_bytes)
     }
 
+    /// Reads a number of four bytes. `expected` describes it in errors.
     pub(super) fn u4(&mut self, expected: &'static str) -> Result<u32, RewriteError> {
         self.array(expected).map(u32::from_be_bytes)
     }
@@ -79,7 +82,7 @@ impl<'a> ClassFileReader<'a> {
         self.section(length, "an attribute")
     }
 
-    /// Returns an error unless the section is at its end.
+    /// Returns an error unless the reader is at the end of the section.
     pub(super) fn finish(&self, expected: &'static str) -> Result<(), RewriteError> {
         match self.bytes.get(self.at) {
             None => Ok(()),
@@ -88,16 +91,16 @@ impl<'a> ClassFileReader<'a> {
     }
 }
 
-/// A number exceeds its field: the method, or the class, is left unchanged.
+/// Error for a number that exceeds its field. The method, or the class, is left unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooLong;
 
-/// Appends two bytes.
+/// Appends a number of two bytes.
 pub(super) fn put_u2(out: &mut Vec<u8>, value: u16) {
     out.extend_from_slice(&value.to_be_bytes());
 }
 
-/// Appends four bytes.
+/// Appends a number of four bytes.
 pub(super) fn put_u4(out: &mut Vec<u8>, value: u32) {
     out.extend_from_slice(&value.to_be_bytes());
 }
@@ -115,7 +118,7 @@ pub(super) fn put_with_length<E: From<TooLong>>(
     Ok(())
 }
 
-/// Overwrites bytes that were appended before.
+/// Overwrites bytes at an offset that were appended before.
 pub(super) fn patch(out: &mut [u8], at: usize, bytes: &[u8]) {
     if let Some(place) = out.get_mut(at..at + bytes.len()) {
         place.copy_from_slice(bytes);

@@ -1,10 +1,10 @@
-//! The class with the methods that rewritten classes call.
+//! Names of the class with the methods that rewritten classes call.
 
-/// Names of the class and of its two methods `void NAME(int)` that rewritten classes call.
+/// Tracker: names of the class, and of its two methods `void NAME(int)`, that rewritten classes call.
 ///
-/// Classes of all modules call it, so its package must be exported to all of them. The unnamed module of
-/// the boot loader is not enough for a class of a named module, unless the JVM adds the read edge (it
-/// does so for modules whose classes an agent changed, once the module system is initialized).
+/// Classes of all modules call the tracker, so its package must be exported to all of them. The unnamed module of the boot
+/// loader does not suffice for a class of a named module, unless the JVM adds the read edge (it does so for modules whose
+/// classes an agent changed, once the module system is initialized).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tracker<'a> {
     pub(super) class: &'a str,
@@ -18,7 +18,7 @@ impl<'a> Tracker<'a> {
     ///
     /// # Panics
     ///
-    /// If a name is empty, is longer than 1,024 bytes, or is not ASCII: in a constant, an error of the compiler.
+    /// If a name is empty, longer than 1,024 bytes, or not ASCII. In a constant, this is an error of the compiler.
     pub const fn new(class: &'a str, enter: &'a str, exit: &'a str) -> Tracker<'a> {
         assert!(is_name(class) && is_name(enter) && is_name(exit), "a short ASCII name");
         Tracker { class, enter, exit }

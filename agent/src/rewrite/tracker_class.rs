@@ -1,4 +1,4 @@
-//! The class file of the tracker.
+//! Class file of the tracker.
 
 use super::pool::{Additions, TRACKER_DESCRIPTOR};
 use super::reader::{put_u2, put_u4};
@@ -13,11 +13,11 @@ pub fn tracker_class(tracker: &Tracker<'_>) -> Vec<u8> {
     const SUPER: u16 = 0x0020;
     const NATIVE: u16 = 0x0100;
     const SYNTHETIC: u16 = 0x1000;
-    /// Java 8: no module, no frames to write, supported by every JVM that the agent runs on.
+    /// Version of Java 8, which needs no module and no frames, and is supported by every JVM on which the agent runs.
     const MAJOR_VERSION: u16 = 52;
 
     let mut constants = Additions::after(1);
-    // An empty pool has space for these; 0 is not the index of any constant.
+    // An empty pool has space for these constants; index 0 is not valid for any constant.
     let this = constants.class(tracker.class).unwrap_or_default();
     let object = constants.class("java/lang/Object").unwrap_or_default();
     let descriptor = constants.utf8(TRACKER_DESCRIPTOR).unwrap_or_default();

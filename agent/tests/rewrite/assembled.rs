@@ -1,4 +1,4 @@
-//! Assembled class files of kinds that compilers no longer write: `jsr` and `ret` of version 48, and the
+//! Tests with assembled class files of kinds that compilers no longer write (`jsr` and `ret` of version 48), and with the
 //! tracker's class.
 
 #[path = "../../src/rewrite/tests/assemble.rs"]
@@ -9,7 +9,7 @@ use assemble::{Class, Code};
 use hprof_agent::rewrite::{Tracker, rewrite, tracker_class};
 use std::fs;
 
-/// Runs `Made.sum(int)`, and prints its result and the tracker's counts.
+/// Program that runs `Made.sum(int)`, and prints its result and the tracker's counts.
 const RUN_MADE: &str = "public class RunMade {
     public static void main(String[] args) throws Exception {
         Object sum = Class.forName(\"Made\").getMethod(\"sum\", int.class).invoke(null, 4);
@@ -17,8 +17,8 @@ const RUN_MADE: &str = "public class RunMade {
     }
 }";
 
-/// Returns `static int sum(int n)`: a subroutine adds n to the sum and decrements n; it is called from
-/// two instructions, in a loop and after it.
+/// Returns a class with `static int sum(int n)`. Its subroutine adds n to the sum and decrements n; it is called by two
+/// instructions, in a loop and after the loop.
 fn subroutines() -> Vec<u8> {
     #[rustfmt::skip]
     let code = vec![
@@ -73,7 +73,7 @@ fn the_class_of_the_tracker_is_valid() {
         let expected = "public final class org.example.Tracker {\n  public static native void methodEnter(int);\n  \
                         public static native void methodExit(int);\n}\n";
         assert_eq!(text, expected);
-        // The JVM links it: reading its methods does.
+        // The JVM links the class when its methods are read by reflection.
         let program = dir.join("Link.java");
         let source = "public class Link { public static void main(String[] args) throws Exception {
             System.out.println(Class.forName(\"org.example.Tracker\").getMethods().length > 2); } }";

@@ -1,4 +1,4 @@
-//! The JDKs of this machine, and directories of class files.
+//! JDKs of this machine for tests, and directories of class files.
 
 use hprof_agent::rewrite::{ClassFileMethod, RewriteError, RewrittenClass, Tracker, rewrite};
 use std::env;
@@ -6,14 +6,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A JDK.
+/// JDK to test with.
 pub(crate) struct Jdk {
     pub(crate) home: PathBuf,
-    /// 17, 25.
+    /// Feature release, such as 17 or 25.
     pub(crate) version: u32,
 }
 
-/// Returns the JDKs to test with. Reports an empty list on stderr.
+/// Returns the JDKs to test with. If there are none, says so on stderr.
 pub(crate) fn jdks(test: &str) -> Vec<Jdk> {
     let homes: Vec<PathBuf> = match env::var_os("HPROF_AGENT_JDKS") {
         Some(homes) => env::split_paths(&homes).collect(),
@@ -39,7 +39,7 @@ impl Jdk {
         (version >= 17).then_some(Jdk { home, version })
     }
 
-    /// Runs a program of the JDK, which must succeed; returns its stdout.
+    /// Runs a program of the JDK, which must succeed, and returns its stdout.
     pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> String {
         let output = Command::new(self.home.join("bin").join(program))
             .args(arguments)
@@ -53,7 +53,7 @@ impl Jdk {
     }
 }
 
-/// A directory that is removed when it is dropped.
+/// Temporary directory that is removed on drop.
 pub(crate) struct TempDir(PathBuf);
 
 impl TempDir {
@@ -78,7 +78,7 @@ impl Drop for TempDir {
     }
 }
 
-/// Returns all class files below a directory.
+/// Returns the paths of all class files below a directory.
 pub(crate) fn class_files(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut dirs = vec![dir.to_owned()];
@@ -96,7 +96,7 @@ pub(crate) fn class_files(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Writes the rewritten class `file`, or the unchanged class, to `target`.
+/// Rewrites the class `file`, and writes the result, or the unchanged class, to `target`.
 pub(crate) fn rewrite_file(
     file: &Path,
     target: &Path,

@@ -1,8 +1,7 @@
-//! Rewritten classes in JVMs: they pass verification, behave as before, and call the tracker as often as
-//! they should.
+//! Tests of rewritten classes in JVMs: they pass verification, behave as before, and call the tracker as often as they should.
 //!
-//! If no `javac` is found, these tests print NOT RUN to stderr and pass. `HPROF_AGENT_JDKS`, home
-//! directories separated by `:`, selects others than that of `javac` on the path.
+//! If no `javac` is found, these tests print NOT RUN to stderr and pass. `HPROF_AGENT_JDKS` is a list of home directories,
+//! separated by `:`, of the JDKs to use instead of the one of `javac` on the path.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr, clippy::cast_possible_truncation)]
 

@@ -108,8 +108,8 @@ fn check(jdk: &Jdk) {
     assert_eq!(one, ["0 0+2.5+x", "1 1+2.5+x", "2 2+2.5+x", "3 3+2.5+x"]);
     eprintln!("{entered}, {left}");
     let number = |line: &str, word| line.strip_prefix(word).unwrap().parse::<f64>().unwrap();
-    // Entries without an exit: methods on the stacks of threads, and constructors that throw. Threads
-    // that count concurrently lose a few.
+    // Entries without an exit are methods on the stacks of threads, and constructors that throw. Threads that count
+    // concurrently lose a few counts.
     let (entered, left) = (number(entered, "entered "), number(left, "left "));
     assert!(entered > 100_000.0 && (entered - left).abs() / entered < 0.01, "{entered} {left}");
 
@@ -130,8 +130,7 @@ fn modules() {
     }
 }
 
-/// Every class of every JAR file in `HPROF_AGENT_JARS` is linked when rewritten, or fails for the same
-/// reason as before.
+/// Every class of every JAR file in `HPROF_AGENT_JARS` can be linked after rewriting, or fails for the same reason as before.
 #[test]
 #[ignore = "needs a directory of JAR files in HPROF_AGENT_JARS"]
 fn jars() {
@@ -166,7 +165,7 @@ fn jars() {
     }
 }
 
-/// Checks one JAR file; returns the number of its classes that are linked.
+/// Checks one JAR file; returns the number of its classes that can be linked.
 fn check_jar(
     jdk: &Jdk,
     dir: &TempDir,
@@ -205,7 +204,7 @@ fn check_jar(
     }
     fs::write(root.join("names"), names.join("\n")).unwrap();
     let load = |classes: &Path| {
-        // The others are dependencies of its classes.
+        // The other JAR files contain dependencies of its classes.
         let others = jar.parent().unwrap().display();
         let path = format!("{}:{}:{others}/*", dir.text("programs"), classes.display());
         let names = root.join("names");

@@ -1,5 +1,5 @@
-//! Java programs that count their own calls, compiled, rewritten, and run with a tracker that has a
-//! stack: it sees exactly those calls, and each exit matches its entry.
+//! Java programs that count their own calls. They are compiled, rewritten, and run with a tracker that has a stack, which must
+//! see exactly these calls, and an entry for each exit.
 
 use crate::jdk::{Jdk, TempDir, class_files, jdks, rewrite_file};
 use hprof_agent::rewrite::Tracker;
@@ -15,15 +15,15 @@ const SHARED: [(&str, &str); 3] = [
     ("Start", include_str!("java/Start.java")),
 ];
 
-/// Data about a rewritten program.
+/// Results of running a program before and after rewriting.
 struct Program {
-    /// `Class.method` by number.
+    /// `Class.method` by method number.
     names: BTreeMap<u32, String>,
     skipped: BTreeSet<String>,
     counts: Counts,
 }
 
-/// Output of a run.
+/// Counts printed by a run of a program.
 #[derive(Default)]
 struct Counts {
     /// Calls that the program counted, by `Class.method`.
@@ -34,12 +34,12 @@ struct Counts {
     missed: u64,
 }
 
-/// Selection of method numbers.
+/// Selection of the numbers that methods get.
 #[derive(Clone, Copy, PartialEq)]
 enum NumberSizes {
-    /// Every instruction that pushes an int is needed.
+    /// Numbers of all sizes, so that every instruction that pushes an int is needed.
     OfAllSizes,
-    /// Less than 128.
+    /// Numbers less than 128.
     Small,
 }
 
@@ -62,7 +62,7 @@ fn counts(output: &str) -> Counts {
     counts
 }
 
-/// Compiles a program, runs it, rewrites it, runs it again.
+/// Compiles a program, runs it, rewrites it, and runs it again.
 fn run(jdk: &Jdk, class: &str, source: &str, numbers: NumberSizes, compiler: &[&str]) -> Program {
     let dir = TempDir::new(&format!("{class}-{}{}", jdk.version, compiler.len()));
     let mut arguments = compiler.to_vec();
@@ -109,7 +109,7 @@ fn run(jdk: &Jdk, class: &str, source: &str, numbers: NumberSizes, compiler: &[&
 }
 
 impl Program {
-    /// Returns entries by `Class.method`.
+    /// Returns the number of entries by `Class.method`.
     fn entries(&self) -> BTreeMap<&str, u64> {
         let mut entries = BTreeMap::new();
         for (number, count) in &self.counts.entries {
@@ -118,8 +118,8 @@ impl Program {
         entries
     }
 
-    /// Checks that the tracker saw the calls that the program counted; and of other methods only those
-    /// that a compiler writes.
+    /// Checks that the tracker saw the calls that the program counted, and otherwise only calls of methods that a compiler
+    /// generates.
     fn check(&self, uncounted: &[&str]) {
         let mut entries = self.entries();
         for (name, &count) in &self.counts.calls {

@@ -1,5 +1,5 @@
-//! The child of a place: it becomes the place's user, carries out requests, and removes what it created when no more requests
-//! can follow.
+//! Main function of a child process that works in a place: it becomes the place's user, carries out requests, and finally
+//! removes what it created.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -19,16 +19,16 @@ use super::socket;
 use super::workplace::Workplace;
 use crate::directory::Directory;
 
-/// First argument of a program that is to run as such a child; its stdin is the socket.
+/// First argument that makes a program run as such a child. Its stdin is the socket.
 pub const WORD: &str = "__in-place";
 
-/// Does the work of a child. Returns when the other end of stdin is closed, after removing everything that was created.
+/// Runs the child. Returns when the other end of stdin is closed, after everything that was created has been removed.
 ///
 /// # Errors
 ///
-/// If stdin is not such a socket.
+/// If stdin is not the socket of such a child.
 pub fn run() -> io::Result<()> {
-    // The child ends when its parent has ended, and not before.
+    // The child must end after its parent, not before.
     ignore_signals();
     let socket = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let Some((user, attached)) = socket::receive::<PlaceUser>(&socket, None)? else { return Ok(()) };
@@ -58,9 +58,9 @@ pub fn run() -> io::Result<()> {
     Ok(())
 }
 
-/// Enters the place and permanently gives up all rights but those of its user. Returns the root directory.
+/// Enters the place and permanently gives up all rights except those of its user. Returns the place's root directory.
 ///
-/// The process has one thread: the system calls change the rights of one thread only.
+/// The process must have only one thread, because the system calls change the rights of a single thread.
 fn become_user(user: &PlaceUser, attached: Vec<OwnedFd>) -> io::Result<Directory> {
     let mut attached = attached.into_iter();
     let mut root = attached.next().ok_or(io::ErrorKind::InvalidInput)?;
@@ -69,26 +69,26 @@ fn become_user(user: &PlaceUser, attached: Vec<OwnedFd>) -> io::Result<Directory
     {
         root = rustix::fs::open("/", Directory::FLAGS, Mode::empty())?;
     }
-    // Otherwise, without CAP_SYS_ADMIN, paths begin at the descriptor; the rights are those of the user in either case.
+    // Without CAP_SYS_ADMIN, paths begin at the descriptor instead; the rights are those of the user in either case.
     let own = geteuid().as_raw();
     if own == 0 {
         let groups: Vec<Gid> = user.groups.iter().map(|group| Gid::from_raw(*group)).collect();
         let is_own = user.user == own && user.group == getegid().as_raw();
         match set_thread_groups(&groups) {
-            // Without CAP_SETGID, or where a user namespace denies it: the rights are its own in either case.
+            // CAP_SETGID is missing, or a user namespace denies the change: the rights are the process's own in either case.
             Err(_) if is_own => {}
             set => set?,
         }
         let group = Some(Gid::from_raw(user.group));
         set_thread_res_gid(group, group, group)?;
         let user = Some(Uid::from_raw(user.user));
-        // Last: a process that is no longer root cannot change its groups.
+        // This comes last, because a process that is no longer root cannot change its groups.
         set_thread_res_uid(user, user, user)?;
     }
     let none = CapabilitySet::empty();
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
     set_no_new_privs(true)?;
-    // Other processes of the user cannot inspect it.
+    // Prevents other processes of the user from inspecting this one.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     umask(Mode::RWXG | Mode::RWXO);
     if geteuid().as_raw() != user.user {
@@ -97,7 +97,7 @@ fn become_user(user: &PlaceUser, attached: Vec<OwnedFd>) -> io::Result<Directory
     Ok(Directory::from(root))
 }
 
-/// Enters a mount namespace, and the root directory in it.
+/// Enters a mount namespace, and changes the root directory to one in it.
 fn enter(namespace: &OwnedFd, root: &OwnedFd) -> io::Result<()> {
     move_into_link_name_space(std::os::fd::AsFd::as_fd(namespace), Some(LinkNameSpaceType::Mount))?;
     fchdir(root)?;
@@ -105,11 +105,11 @@ fn enter(namespace: &OwnedFd, root: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Ignores the signals that would end this process.
+/// Ignores the signals that would end this process on the terminal.
 #[allow(unsafe_code)]
 fn ignore_signals() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
-        // SAFETY: No code runs when the signal comes.
+        // SAFETY: No code runs when the signal arrives.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
 }

@@ -1,4 +1,4 @@
-//! Sockets of one user.
+//! Connections to sockets that belong to a single user.
 
 use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;
@@ -10,8 +10,8 @@ use rustix::io::Errno;
 use crate::directory::Directory;
 use crate::identity::Identity;
 
-/// Connects to a socket of this user alone, in the directory `dir`, whose path is `path`. `None` if there is none, or nobody
-/// listens.
+/// Connects to the socket `name` in the directory `dir`, whose path is `path`. The socket must belong to this process's user.
+/// `None` if it does not exist, or nobody listens.
 ///
 /// # Errors
 ///
@@ -28,7 +28,7 @@ pub(super) fn try_connect(dir: &Directory, path: &Path, name: &str) -> io::Resul
     if FileType::from_raw_mode(there.st_mode) != FileType::Socket || !is_own {
         return Err(io::Error::other("not a socket of the JVM's user alone"));
     }
-    // Another socket may have the name by now: the peer is checked.
+    // Another socket may have taken the name, so the peer is checked.
     match UnixStream::connect(path.join(name)) {
         Ok(stream) => Ok(Some(stream)),
         Err(error) if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound) => Ok(None),
@@ -45,7 +45,7 @@ mod tests {
 
     use super::*;
 
-    /// Socket names are predictable: a socket of another user is not used.
+    /// Names of sockets are predictable: sockets of other users are rejected.
     #[test]
     fn only_sockets_of_this_user_alone_are_spoken_to() {
         let root = tempfile::tempdir().unwrap();
@@ -62,7 +62,7 @@ mod tests {
         assert!(connected("link").is_err());
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o666)).unwrap();
         assert!(connected("socket").is_err());
-        // Left by a JVM that has ended.
+        // A JVM that has ended may leave its socket.
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o600)).unwrap();
         drop(listener);
         assert!(connected("socket").unwrap().is_none());

@@ -1,4 +1,4 @@
-//! Client side of a place: sends requests to its child.
+//! Client side of a place: sends requests to the place's child process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,34 +19,36 @@ use super::socket;
 use super::workplace::Workplace;
 use crate::directory::Directory;
 
-/// Maximum time for a reply of a child: the child may be stopped, or its file system may hang.
+/// Maximum time for a child's reply. The child may be stopped, or its file system may hang.
 const TO_REPLY: Duration = Duration::from_secs(20);
 
-/// An open place. On drop, everything that was created in it is removed; a notice reports what is left.
+/// Open place: a file system or directory in which all operations are done as one user. On drop, everything that was created in
+/// it is removed; a notice reports what could not be removed.
 pub(crate) struct Door {
     way: DoorWay,
-    /// User that does the work.
+    /// ID of the user as whom all operations are done.
     user: u32,
-    /// Path of its root for messages.
+    /// Path of the place's root, for messages.
     place: PathBuf,
-    /// Paths of its open directories for messages.
+    /// Paths of the open directories, for messages.
     paths: Mutex<BTreeMap<DirId, PathBuf>>,
     /// Paths of created entries that still exist, for messages.
     created: Mutex<BTreeSet<PathBuf>>,
 }
 
+/// Process that carries out the requests.
 enum DoorWay {
-    /// This process, whose rights are those of the place.
+    /// The current process, if it has the rights of the place's user.
     Here(Mutex<Workplace>),
     Child(PlaceChild),
 }
 
-/// A child that works in a place.
+/// Child process that works in a place.
 struct PlaceChild {
     process: Arc<PlaceProcess>,
     running: Arc<RunningPlaces>,
     on_notice: OnNotice,
-    /// `true` while it can be sent a request; one at a time.
+    /// `true` while the child accepts requests. The lock permits only one request at a time.
     turn: Mutex<bool>,
 }
 
@@ -59,7 +61,7 @@ impl fmt::Debug for Door {
 type DoorReply = (PlaceReply, Vec<OwnedFd>);
 
 impl Door {
-    /// Creates a place without a child.
+    /// Creates a place in which the current process works itself.
     pub(super) fn in_process(root: Directory, place: PathBuf) -> Self {
         let user = rustix::process::geteuid().as_raw();
         Self {
@@ -71,7 +73,7 @@ impl Door {
         }
     }
 
-    /// Creates a place without a child, for tests.
+    /// Creates a place without a child process, for tests.
     #[cfg(test)]
     pub(crate) fn for_test(root: &Path) -> Arc<Self> {
         let fd = rustix::fs::open(root, Directory::FLAGS, rustix::fs::Mode::empty());
@@ -79,6 +81,7 @@ impl Door {
         Arc::new(Self::in_process(Directory::from(fd.unwrap()), root.to_owned()))
     }
 
+    /// Creates a place in which a child process works.
     pub(super) fn child(
         process: Arc<PlaceProcess>,
         running: Arc<RunningPlaces>,
@@ -98,12 +101,12 @@ impl Door {
         self.created.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the user that does the work.
+    /// Returns the ID of the user as whom all operations are done.
     pub(crate) fn user(&self) -> u32 {
         self.user
     }
 
-    /// Sends a message to the child, and receives its reply.
+    /// Sends a message to the child and returns its reply.
     pub(super) fn exchange(
         &self,
         message: &impl Serialize,
@@ -116,7 +119,7 @@ impl Door {
         if !*is_usable {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        // A late reply would be mistaken for that of the next request.
+        // A late reply would be mistaken for the reply to the next request.
         *is_usable = false;
         socket::send(&process.socket, message, attached)?;
         let reply = socket::receive(&process.socket, Some(TO_REPLY))?.ok_or(io::ErrorKind::BrokenPipe)?;
@@ -135,12 +138,12 @@ impl Door {
         }
     }
 
-    /// Returns the root directory.
+    /// Returns the root directory of the place.
     pub(crate) fn root(self: &Arc<Self>) -> io::Result<PlaceDir> {
         self.directory(0, "", self.place.clone())
     }
 
-    /// Opens a directory; links are resolved as if `from` were the root.
+    /// Opens a directory below `from`, resolving links as if `from` were the root. `place` is its path for messages.
     fn directory(self: &Arc<Self>, from: DirId, path: &str, place: PathBuf) -> io::Result<PlaceDir> {
         let path = if path.is_empty() { "." } else { path };
         let reply = self.ask(PlaceRequest::Open { from, path: path.to_owned() })?;
@@ -157,7 +160,7 @@ impl Door {
         }
     }
 
-    /// Takes over an open directory; `place` is its path for messages.
+    /// Makes a directory that is already open a directory of the place. `place` is its path for messages.
     pub(crate) fn adopt(self: &Arc<Self>, fd: BorrowedFd<'_>, place: PathBuf) -> io::Result<PlaceDir> {
         let reply = match &self.way {
             DoorWay::Here(workplace) => {
@@ -181,7 +184,7 @@ impl Drop for Door {
                     tell(self.paths().get(&from).cloned().unwrap_or_default().join(name), why);
                 }
             }
-            // Its user may have ended or stopped it.
+            // The child's user may have ended or stopped it.
             _ => {
                 let created = std::mem::take(&mut *self.created_paths());
                 for path in created {
@@ -209,7 +212,7 @@ fn first_fd(fds: Vec<OwnedFd>) -> io::Result<OwnedFd> {
     fds.into_iter().next().ok_or_else(unexpected_reply)
 }
 
-/// An open directory of a place.
+/// Open directory of a place. Names and paths are relative to it.
 #[derive(Debug, Clone)]
 pub(crate) struct PlaceDir {
     door: Arc<Door>,
@@ -220,45 +223,45 @@ pub(crate) struct PlaceDir {
 }
 
 impl PlaceDir {
-    /// Returns the place of the directory.
+    /// Returns the place to which the directory belongs.
     pub(crate) fn door(&self) -> &Arc<Door> {
         &self.door
     }
 
-    /// Returns its facts as of opening.
+    /// Returns the facts about the directory when it was opened.
     pub(crate) fn facts(&self) -> EntryFacts {
         self.facts
     }
 
-    /// Returns its descriptor, for operations that need no path.
+    /// Returns the descriptor of the directory, for operations that need no path.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// Returns its path for messages.
+    /// Returns the path of the directory, for messages.
     pub(crate) fn place(&self) -> &Path {
         &self.place
     }
 
-    /// Opens a directory; links are resolved as if this one were the root.
+    /// Opens a directory, resolving links as if this one were the root.
     pub(crate) fn open_below(&self, path: &str) -> io::Result<Self> {
         self.door.directory(self.id, path, self.place.join(path.trim_start_matches('/')))
     }
 
-    /// Opens a directory whose path contains no links.
+    /// Opens a directory; its path must not contain links.
     pub(crate) fn without_links(&self, path: &str) -> io::Result<Self> {
         let path = path.trim_start_matches('/');
         let reply = self.door.ask(PlaceRequest::OpenWithoutLinks { from: self.id, path: path.to_owned() })?;
         self.door.place_dir(reply, self.place.join(path))
     }
 
-    /// Opens an ordinary file for reading.
+    /// Opens an ordinary file for reading, and returns it with its facts.
     pub(crate) fn file(&self, path: &str) -> io::Result<(File, EntryFacts)> {
         self.opened_file(PlaceRequest::Read { from: self.id, path: path.to_owned() })
     }
 
-    /// Returns the first bytes of an ordinary file, at most `max`, and its facts. They are read by the place's user: the file
-    /// system may block a reader.
+    /// Returns the first bytes of an ordinary file, at most `max`, and its facts. The child reads them, because the file system
+    /// may block the reader.
     pub(crate) fn bytes(&self, path: &str, max: u64) -> io::Result<(Vec<u8>, EntryFacts)> {
         let request = PlaceRequest::Snapshot { from: self.id, path: path.to_owned(), max };
         let (mut file, facts) = self.opened_file(request)?;
@@ -267,7 +270,7 @@ impl PlaceDir {
         Ok((bytes, facts))
     }
 
-    /// Returns the facts of an entry itself; `None` if there is none.
+    /// Returns the facts about an entry, without following links; `None` if it does not exist.
     pub(crate) fn entry(&self, name: &str) -> io::Result<Option<EntryFacts>> {
         match self.door.ask(PlaceRequest::Facts { from: self.id, name: name.to_owned() })? {
             (PlaceReply::Facts(facts), _) => Ok(facts),
@@ -275,17 +278,17 @@ impl PlaceDir {
         }
     }
 
-    /// Checks that entries can be created in it.
+    /// Checks that entries can be created in this directory.
     pub(crate) fn check_writable(&self) -> io::Result<()> {
         self.done(PlaceRequest::CheckAccess { from: self.id, is_written: true })
     }
 
-    /// Checks that entries can be opened in it.
+    /// Checks that entries of this directory can be opened.
     pub(crate) fn check_searchable(&self) -> io::Result<()> {
         self.done(PlaceRequest::CheckAccess { from: self.id, is_written: false })
     }
 
-    /// Returns the entries whose names have this prefix.
+    /// Returns the entries whose names begin with `prefix`.
     pub(crate) fn names(&self, prefix: &str) -> io::Result<Vec<NamedEntry>> {
         match self.door.ask(PlaceRequest::Names { from: self.id, prefix: prefix.to_owned() })? {
             (PlaceReply::Names(names), _) => Ok(names),
@@ -293,7 +296,7 @@ impl PlaceDir {
         }
     }
 
-    /// Connects to a socket of the place's user alone. `None` if there is none, or nobody listens.
+    /// Connects to a socket that belongs to the place's user. `None` if it does not exist, or nobody listens.
     pub(crate) fn connect(&self, name: &str) -> io::Result<Option<UnixStream>> {
         match self.door.ask(PlaceRequest::Connect { from: self.id, name: name.to_owned() })? {
             (PlaceReply::Connected(true), fds) => Ok(Some(UnixStream::from(first_fd(fds)?))),
@@ -302,7 +305,7 @@ impl PlaceDir {
         }
     }
 
-    /// Creates a private directory.
+    /// Creates a directory that only its user can access.
     pub(crate) fn create_directory(&self, name: &str) -> io::Result<Self> {
         let request = PlaceRequest::CreateDirectory { from: self.id, name: name.to_owned() };
         let reply = self.door.ask(request)?;
@@ -310,7 +313,7 @@ impl PlaceDir {
         self.door.place_dir(reply, self.place.join(name))
     }
 
-    /// Creates a FIFO, and opens it for reading.
+    /// Creates a FIFO and opens it for reading.
     pub(crate) fn create_fifo(&self, name: &str) -> io::Result<File> {
         let request = PlaceRequest::CreateFifo { from: self.id, name: name.to_owned() };
         let (file, _) = self.opened_file(request)?;
@@ -318,7 +321,7 @@ impl PlaceDir {
         Ok(file)
     }
 
-    /// Creates an empty private file.
+    /// Creates an empty file that only its user can access.
     pub(crate) fn create_file(&self, name: &str) -> io::Result<File> {
         let request = PlaceRequest::CreateFile { from: self.id, name: name.to_owned(), is_shared: false };
         let (file, _) = self.opened_file(request)?;
@@ -326,7 +329,7 @@ impl PlaceDir {
         Ok(file)
     }
 
-    /// Creates an empty private file, or uses one of the place's user.
+    /// Creates an empty file that only its user can access. An existing file of the place's user is accepted instead.
     pub(crate) fn share_file(&self, name: &str) -> io::Result<()> {
         let request = PlaceRequest::CreateFile { from: self.id, name: name.to_owned(), is_shared: true };
         self.door.ask(request)?;
@@ -334,7 +337,7 @@ impl PlaceDir {
         Ok(())
     }
 
-    /// Schedules the removal of a file that a JVM will write, and of its segments.
+    /// Schedules the removal of a file that a JVM will write, including its segments.
     pub(crate) fn expect(&self, name: &str) -> io::Result<()> {
         self.done(PlaceRequest::Expect { from: self.id, name: name.to_owned() })?;
         self.note_created(name);
@@ -348,7 +351,7 @@ impl PlaceDir {
         Ok(())
     }
 
-    /// Renames a file that was created or is expected here.
+    /// Renames a file that was created or expected in this directory.
     pub(crate) fn rename(&self, name: &str, to: &Self, new: &str, is_forced: bool) -> io::Result<()> {
         let (from, to) = (self.id, to.id);
         self.done(PlaceRequest::Rename { from, name: name.to_owned(), to, new: new.to_owned(), is_forced })?;
@@ -356,7 +359,7 @@ impl PlaceDir {
         Ok(())
     }
 
-    /// Removes an entry that was created here. A JVM that waits for a reader of a FIFO continues.
+    /// Removes an entry that was created in this directory. A JVM that waits for a reader of a FIFO continues.
     pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
         self.done(PlaceRequest::Remove { from: self.id, name: name.to_owned() })?;
         self.door.created_paths().remove(&self.place.join(name));

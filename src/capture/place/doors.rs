@@ -1,4 +1,4 @@
-//! Opening of places: starts their children.
+//! Opens places and starts their child processes.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::identity::Identity;
 use crate::processes::{Process, Status};
 
-/// Starts the children of places.
+/// Factory of places: opens each, and starts its child process.
 #[derive(Clone)]
 pub struct Doors {
     program: PathBuf,
@@ -38,24 +38,24 @@ impl fmt::Debug for Doors {
     }
 }
 
-/// Location and user of a child's work.
+/// Root directory and user of a place for which a child process is started.
 struct Workplaces<'a> {
     identity: Identity,
     groups: &'a [u32],
     root: OwnedFd,
     namespace: Option<OwnedFd>,
-    /// Path of the root for messages.
+    /// Path of the root, for messages.
     place: PathBuf,
 }
 
 impl Doors {
-    /// Creates an opener that starts a program with these first arguments. The program calls [`run`](super::run) if [`WORD`]
-    /// follows.
+    /// Creates a factory that starts `program` with `arguments` as child processes. The program must call [`run`](super::run)
+    /// if [`WORD`] follows.
     pub fn new(program: PathBuf, arguments: Vec<OsString>, on_notice: OnNotice) -> Self {
         Self { program, arguments, running: Arc::default(), on_notice }
     }
 
-    /// Creates an opener that starts this program again, even after its file was removed.
+    /// Creates a factory that starts the current program again, even after its file was removed.
     pub fn itself(on_notice: OnNotice) -> Self {
         Self::new("/proc/self/exe".into(), Vec::new(), on_notice)
     }
@@ -65,19 +65,19 @@ impl Doors {
         &self.on_notice
     }
 
-    /// Has all children remove what they created, and waits for them: nobody else would, where the first process, to which they
-    /// would belong, is a JVM. None can be started afterwards: this process is about to end.
+    /// Ends all children, which remove what they created, and waits for them. In a container whose first process is a JVM,
+    /// nobody else would wait for them. No children can be started afterwards; the process should end.
     pub fn end(&self) {
         self.running.end();
     }
 
-    /// Opens the file system that a process sees, as its user.
+    /// Opens the file system that a process sees, with the rights of its user.
     pub(crate) fn of_process(&self, process: &Process) -> Result<Door, Error> {
         let root = root(process)?;
         let namespace = match process.sees_our_files() {
             true => None,
             false => match open_proc_file(process, "ns/mnt", OFlags::RDONLY) {
-                // Some kernels, and sandboxes that emulate one, have no such file.
+                // Some kernels, and sandboxes that emulate a kernel, lack this file.
                 Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
                 namespace => Some(namespace?),
             },
@@ -87,17 +87,18 @@ impl Doors {
         self.start(Workplaces { identity: status.identity, groups: &status.groups, root, namespace, place })
     }
 
-    /// Opens the file system that a process sees, for reading only. Files that this user may change anyway need no child.
+    /// Opens the file system that a process sees, for reading only. No child is used if the current process has the same
+    /// rights.
     pub(crate) fn reader_of_process(&self, process: &Process) -> Result<Door, Error> {
         let is_own = process.status().identity == Identity::own() && process.sees_our_files();
-        // Root's own rights are more than those of a JVM that runs as root.
+        // Root has more rights than a JVM that runs as root in a container.
         if !is_own || geteuid().is_root() {
             return self.of_process(process);
         }
         Ok(Door::in_process(Directory::from(root(process)?), process.proc_path("root")))
     }
 
-    /// Opens the file system that this process sees, as another user.
+    /// Opens the file system that the current process sees, with the rights of another user.
     pub(crate) fn as_user(&self, identity: Identity, groups: &[u32]) -> Result<Door, Error> {
         let place = PathBuf::from("/");
         let root = rustix::fs::open(&place, Directory::FLAGS, Mode::empty());
@@ -129,19 +130,20 @@ impl Doors {
         let (own, childs) = socket::pair()?;
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).arg(WORD).env_clear().current_dir("/");
-        // A separate process group: signals of the terminal do not reach it. No stdout: a reader of ours would wait for its
-        // end.
+        // A separate process group, so that signals of the terminal do not reach the child. No stdout, because a reader of our
+        // stdout would wait until the child ends.
         command.process_group(0).stdin(childs).stdout(Stdio::null()).stderr(Stdio::null());
         Ok(PlaceProcess::new(own, command.spawn()?))
     }
 }
 
-/// Returns the status of a process whose root and namespace have just been opened: these belong to this process and its user.
+/// Returns the status of a process whose root and namespace have just been opened, after checking that they belong to this
+/// process and its user.
 ///
 /// # Errors
 ///
-/// If it has ended, or has become another user's: it may have executed a program that changes its user, and moved into a
-/// namespace of its former user since.
+/// If the process has ended, or may have changed its user: since then, it may have executed a program that changes its user,
+/// and moved into a namespace of its former user.
 fn same_user(process: &Process) -> Result<&Status, Error> {
     let (pid, status) = (process.pid(), process.status());
     let now = process.status_now().ok_or(Error::Ended { pid })?;
@@ -156,7 +158,7 @@ fn cannot_open(path: &Path, source: io::Error) -> Error {
     Error::File { what: "cannot open".into(), path: path.to_owned(), source }
 }
 
-/// Opens the root directory of a process: a link of the kernel, not of the process.
+/// Opens the root directory of a process through `/proc`. The link is provided by the kernel, not by the process.
 fn root(process: &Process) -> Result<OwnedFd, Error> {
     open_proc_file(process, "root", Directory::FLAGS)
 }

@@ -1,4 +1,4 @@
-//! Notices for the user while a command runs.
+//! Notices that the user sees while a command runs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,32 +8,32 @@ use serde::{Deserialize, Serialize};
 /// A notice for the user while a command runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Notice {
-    /// A process has not answered yet.
+    /// A process has not replied yet.
     Waiting {
         /// Process ID.
         pid: u32,
-        /// Command.
+        /// Name of the command to the process.
         command: String,
-        /// Time so far, in seconds.
+        /// Elapsed time in seconds.
         seconds: u64,
         /// `true` if the process is stopped.
         is_stopped: bool,
     },
-    /// The command that connects to another machine prints nothing.
+    /// The command that connects to another machine has not written anything yet.
     Silent {
         /// Command.
         command: String,
-        /// Time so far, in seconds.
+        /// Elapsed time in seconds.
         seconds: u64,
     },
-    /// A created file or directory cannot be removed.
+    /// A file or directory created by this program cannot be removed.
     Left {
-        /// File or directory.
+        /// Path of the file or directory.
         path: PathBuf,
         /// Cause.
         why: String,
     },
 }
 
-/// Receives notices.
+/// Receiver of notices.
 pub type OnNotice = Arc<dyn Fn(&Notice) + Send + Sync>;

@@ -12,27 +12,29 @@ use crate::error::Error;
 use crate::identity::Identity;
 use crate::random_name::random_name;
 
-/// Prefix and suffix of the names of incomplete files.
+/// Prefix of the names of incomplete files.
 const PREFIX: &str = ".hprof-cli-";
+/// Suffix of the names of incomplete files.
 const SUFFIX: &str = ".part";
 
-/// A directory that others may change.
+/// Path of a directory that others may change.
 #[derive(Debug, Clone, Copy)]
 pub struct ForeignDir<'p> {
-    /// Absolute path; only the trusted part is resolved.
+    /// Absolute path. Links are resolved only in the part that others cannot change.
     pub path: &'p Path,
-    /// Owner of the first directory on the path that others may change.
+    /// User ID of the owner of the first directory on the path that others may change.
     pub owner: u32,
 }
 
-/// The directory of an output file that others may change. Everything in it is done as one user, to whom the file belongs.
+/// Open directory for an output file that others may change. All operations are done as one user, to whom the file will belong.
 #[derive(Debug, Clone)]
 pub struct OutputPlace {
     dir: PlaceDir,
 }
 
 impl OutputPlace {
-    /// Opens a directory as the user to whom files will belong: `caller`, if it owns the directory, or that of the JVM.
+    /// Opens a directory as the user to whom files will belong: `caller`, if the directory belongs to that user, or the JVM's
+    /// user.
     pub(crate) fn open(
         doors: &Doors,
         dir: ForeignDir<'_>,
@@ -46,7 +48,7 @@ impl OutputPlace {
         let (identity, groups) = user.ok_or_else(|| Error::ForeignPlace { path: path.to_owned(), owner })?;
         let door = Arc::new(doors.as_user(identity, groups)?);
         let open = || {
-            // Even with the rights of that user no link is followed: a third user may have created it.
+            // Even with the rights of that user no link is followed, because a third user may have created it.
             let opened = door.root()?.without_links(path.to_str().ok_or(io::ErrorKind::InvalidInput)?)?;
             opened.check_writable()?;
             Ok(opened)
@@ -63,26 +65,26 @@ impl OutputPlace {
         &self.dir
     }
 
-    /// Returns the user to whom files in it belong.
+    /// Returns the ID of the user to whom files in the directory will belong.
     pub fn user(&self) -> u32 {
         self.dir.door().user()
     }
 
-    /// Returns its path.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         self.dir.place()
     }
 
-    /// Returns the open directory.
+    /// Returns the file descriptor of the directory.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.dir.fd()
     }
 
-    /// Returns the length of the file with this name; `None` if there is nothing.
+    /// Returns the length of the file with this name; `None` if the name does not exist.
     ///
     /// # Errors
     ///
-    /// Errors of the system, and an error if it is not an ordinary file: a link is not.
+    /// Errors of the system, and an error if the entry is not an ordinary file (a link is not).
     pub fn file_bytes(&self, name: &str) -> io::Result<Option<u64>> {
         match self.dir.entry(name)? {
             None => Ok(None),
@@ -91,7 +93,7 @@ impl OutputPlace {
         }
     }
 
-    /// Starts a file, which gets its name when it is complete.
+    /// Creates a file with a temporary name. [`PlaceFile::commit`] gives it its name.
     ///
     /// # Errors
     ///
@@ -99,13 +101,13 @@ impl OutputPlace {
     pub fn create(&self, name: &str, is_forced: bool) -> io::Result<PlaceFile> {
         let temporary = format!("{}{SUFFIX}", random_name(PREFIX));
         let file = self.dir.create_file(&temporary)?;
-        // Other processes of that user remove files of this name that nobody has locked.
+        // Other processes of this user remove files with such names that nobody has locked.
         let _ = file.try_lock();
         Ok(PlaceFile { dir: self.dir.clone(), temporary, name: name.to_owned(), is_forced, file })
     }
 }
 
-/// A file that is being written. If dropped without [`PlaceFile::commit`], it is removed.
+/// File that is being written under a temporary name. If dropped without [`PlaceFile::commit`], it is removed.
 #[derive(Debug)]
 pub struct PlaceFile {
     dir: PlaceDir,
@@ -116,11 +118,11 @@ pub struct PlaceFile {
 }
 
 impl PlaceFile {
-    /// Gives the file its name.
+    /// Completes the file and gives it its name.
     ///
     /// # Errors
     ///
-    /// Errors of the system; `AlreadyExists` if the name is in use and not to be replaced, or not that of a file.
+    /// Errors of the system; `AlreadyExists` if the name exists and may not be replaced, or is not a file.
     pub fn commit(mut self) -> io::Result<()> {
         self.file.flush()?;
         self.dir.rename(&self.temporary, &self.dir, &self.name, self.is_forced)
@@ -139,7 +141,7 @@ impl Write for PlaceFile {
 
 impl Drop for PlaceFile {
     fn drop(&mut self) {
-        // It has its name, if it was committed.
+        // After a commit, the temporary name does not exist any more.
         let _ = self.dir.remove(&self.temporary);
     }
 }

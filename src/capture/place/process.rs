@@ -1,14 +1,14 @@
-//! Running children of places.
+//! Child processes of places.
 
 use std::os::fd::OwnedFd;
 use std::process::Child;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Maximum time for a child to remove what it created.
+/// Maximum time for a child to remove what it created and end.
 const TO_END: Duration = Duration::from_secs(5);
 
-/// A child process.
+/// Child process and the socket to it.
 #[derive(Debug)]
 pub(super) struct PlaceProcess {
     pub(super) socket: OwnedFd,
@@ -20,12 +20,12 @@ impl PlaceProcess {
         Self { socket, child: Mutex::new(child) }
     }
 
-    /// Closes the child's stdin, whereupon it removes what it created, and waits for it.
+    /// Closes the child's stdin, whereupon the child removes what it created, and waits until it ends.
     fn end(&self) {
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
         let start = Instant::now();
-        // Its user may have stopped it.
+        // The child's user may have stopped it.
         while matches!(child.try_wait(), Ok(None)) {
             if start.elapsed() > TO_END {
                 let _ = child.kill();
@@ -37,7 +37,7 @@ impl PlaceProcess {
     }
 }
 
-/// All running children.
+/// All running child processes of places.
 #[derive(Debug, Default)]
 pub(super) struct RunningPlaces {
     processes: Mutex<Vec<Arc<PlaceProcess>>>,
@@ -54,7 +54,7 @@ impl RunningPlaces {
         process
     }
 
-    /// Ends a child, and waits for it.
+    /// Ends a child and waits until it has ended.
     pub(super) fn end_one(&self, process: &Arc<PlaceProcess>) {
         let mut processes = self.processes();
         let at = processes.iter().position(|one| Arc::ptr_eq(one, process));
@@ -65,7 +65,7 @@ impl RunningPlaces {
         }
     }
 
-    /// Ends all, and waits for them. None can be started afterwards.
+    /// Ends all children and waits until they have ended. No children can be started afterwards.
     pub(super) fn end(&self) {
         let mut processes = self.processes();
         processes.drain(..).for_each(|process| process.end());

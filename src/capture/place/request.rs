@@ -1,22 +1,23 @@
-//! Requests to the child of a place, and its replies.
+//! Messages between a place and its child process.
 
 use rustix::fs::{FileType, Stat};
 use serde::{Deserialize, Serialize};
 
-/// User that the child becomes. Descriptors of the root directory and, if it differs, of the mount namespace are attached.
+/// First message: the user that the child becomes. Descriptors of the root directory and, if it differs, of the mount namespace
+/// are attached.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PlaceUser {
     pub(super) user: u32,
     pub(super) group: u32,
     pub(super) groups: Vec<u32>,
-    /// `true` if a mount namespace is entered.
+    /// `true` if the descriptor of a mount namespace is attached.
     pub(super) has_namespace: bool,
 }
 
 /// Number of an open directory of the child; 0 is the root.
 pub(super) type DirId = usize;
 
-/// Request to a child. Names are those of entries, without slashes.
+/// Request to a child. A `name` is the name of a directory entry, without slashes.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum PlaceRequest {
     /// Opens a directory. Links are resolved as if `from` were the root.
@@ -27,23 +28,23 @@ pub(super) enum PlaceRequest {
     Adopt,
     /// Opens an ordinary file for reading. Its directory is resolved as in `Open`; the file itself is not a link.
     Read { from: DirId, path: String },
-    /// Returns the first bytes of such a file, in memory.
+    /// Returns the first bytes of a file as in `Read`, attached as a file in memory.
     Snapshot { from: DirId, path: String, max: u64 },
-    /// Returns the facts of an entry, which may be a link.
+    /// Returns the facts about an entry, without following links.
     Facts { from: DirId, name: String },
     /// Checks that entries can be opened and, if `is_written`, created.
     CheckAccess { from: DirId, is_written: bool },
-    /// Returns the entries whose names have this prefix.
+    /// Returns the entries whose names begin with a prefix.
     Names { from: DirId, prefix: String },
-    /// Connects to a socket of this user alone.
+    /// Connects to a socket that belongs to the child's user.
     Connect { from: DirId, name: String },
-    /// Creates a private directory.
+    /// Creates a directory that only its user can access.
     CreateDirectory { from: DirId, name: String },
-    /// Creates a FIFO, and opens it for reading.
+    /// Creates a FIFO and opens it for reading.
     CreateFifo { from: DirId, name: String },
-    /// Creates an empty private file. One of this user that exists may be used, if `is_shared`.
+    /// Creates an empty file that only its user can access. If `is_shared`, an existing file of this user is accepted.
     CreateFile { from: DirId, name: String, is_shared: bool },
-    /// Schedules the removal of a file that the JVM will write, and of its segments.
+    /// Schedules the removal of a file that the JVM will write, including its segments.
     Expect { from: DirId, name: String },
     /// Schedules the removal of an existing file.
     Own { from: DirId, name: String },
@@ -52,29 +53,29 @@ pub(super) enum PlaceRequest {
     /// Removes an entry that the child created or expected; nothing else can be removed. A JVM that waits for a reader of a
     /// FIFO continues.
     Remove { from: DirId, name: String },
-    /// Removes everything that was created, and ends.
+    /// Removes everything that was created, and ends the child.
     End,
 }
 
-/// Replies; descriptors may be attached.
+/// Reply of a child; file descriptors may be attached.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum PlaceReply {
-    /// An open directory, which is attached.
+    /// An open directory, whose descriptor is attached.
     Directory(DirId, EntryFacts),
-    /// An open file, which is attached.
+    /// An open file, whose descriptor is attached.
     File(EntryFacts),
     Facts(Option<EntryFacts>),
     Names(Vec<NamedEntry>),
-    /// A connected socket, which is attached, if somebody listens.
+    /// Whether somebody listens on the socket. If so, the descriptor of the connected socket is attached.
     Connected(bool),
     Done,
-    /// Created entries that could not be removed: directory, name, and cause.
+    /// Created entries that could not be removed, each with its directory, name and cause.
     Left(Vec<(DirId, String, String)>),
-    /// Number of the system's error, if it has one, and text.
+    /// Error number of the system, if the error has one, and its text.
     Failed(Option<i32>, String),
 }
 
-/// Facts of an entry of a directory.
+/// Facts about a directory entry, as the system states them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EntryFacts {
     pub(crate) device: u64,
@@ -85,7 +86,7 @@ pub(crate) struct EntryFacts {
     pub(crate) bytes: u64,
 }
 
-/// An entry and its name.
+/// Directory entry with its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NamedEntry {
     pub(crate) name: String,
@@ -93,7 +94,7 @@ pub(crate) struct NamedEntry {
 }
 
 impl EntryFacts {
-    // The types of these fields differ between architectures.
+    // Types of these fields differ between architectures.
     #[allow(clippy::unnecessary_cast)]
     pub(crate) fn new(stat: &Stat) -> Self {
         Self {
@@ -106,15 +107,17 @@ impl EntryFacts {
         }
     }
 
-    /// Returns device and inode.
+    /// Returns device and inode, which identify the entry.
     pub(crate) fn id(&self) -> (u64, u64) {
         (self.device, self.inode)
     }
 
+    /// Returns the type of the entry.
     pub(crate) fn kind(&self) -> FileType {
         FileType::from_raw_mode(self.mode)
     }
 
+    /// Returns whether the entry is an ordinary file.
     pub(crate) fn is_file(&self) -> bool {
         self.kind() == FileType::RegularFile
     }

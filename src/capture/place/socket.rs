@@ -1,4 +1,4 @@
-//! Messages with file descriptors over a socket pair.
+//! Messages with attached file descriptors over a socket pair.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -13,18 +13,18 @@ use rustix::net::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Maximum length of a message. The buffers of a socket are larger.
+/// Maximum length of a message in bytes. The buffers of a socket are larger.
 const MAX_MESSAGE: usize = 128 << 10;
 
-/// Maximum number of descriptors of a message.
+/// Maximum number of file descriptors attached to a message.
 const MAX_DESCRIPTORS: usize = 2;
 
-/// Creates the two ends of a socket pair. Messages keep their boundaries.
+/// Creates the two ends of a socket pair, which preserves the boundaries of messages.
 pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Sends a message.
+/// Sends a message with attached descriptors.
 pub(super) fn send(
     socket: &OwnedFd,
     message: &impl Serialize,
@@ -47,11 +47,11 @@ pub(super) fn send(
     }
 }
 
-/// Receives a message. `None` if the other end is closed.
+/// Receives a message with its descriptors. `None` if the other end is closed.
 ///
 /// # Errors
 ///
-/// Errors of the system; `TimedOut` if nothing comes within `limit`.
+/// Errors of the system; `TimedOut` if no message arrives within `limit`.
 pub(super) fn receive<M: DeserializeOwned>(
     socket: &OwnedFd,
     limit: Option<Duration>,
@@ -80,7 +80,7 @@ pub(super) fn receive<M: DeserializeOwned>(
     Ok(Some((serde_json::from_slice(bytes)?, attached)))
 }
 
-/// Waits until something can be received.
+/// Waits until a message can be received.
 fn wait(socket: &OwnedFd, limit: Option<Duration>) -> io::Result<()> {
     let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
     loop {

@@ -1,5 +1,5 @@
-//! Work in a place, with the rights of this process: everything is relative to open directories, and only entries that were
-//! created here are removed.
+//! Operations in a place, with the rights of the current process. All paths are relative to open directories, and only entries
+//! that were created here are removed.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -17,23 +17,24 @@ use super::connect::try_connect;
 use super::request::{DirId, EntryFacts, NamedEntry, PlaceReply, PlaceRequest};
 use crate::directory::Directory;
 
-/// Maximum number of entries that are returned.
+/// Maximum number of entries returned for a prefix.
 const MAX_NAMES: usize = 500;
 
-/// Number of attempts to remove a directory, and the interval between them: the JVM may still create a file.
+/// Number of attempts to remove a directory. The JVM may still create a file in it.
 const ATTEMPTS: u32 = 50;
+/// Interval between attempts to remove a directory.
 const BETWEEN: Duration = Duration::from_millis(20);
 
-/// Open directories of a place, and what was created in them.
+/// State of a place: its open directories, and the entries that were created in them.
 #[derive(Debug)]
 pub(super) struct Workplace {
     directories: Vec<Directory>,
     made: Vec<MadeEntry>,
-    /// `true` if this process does nothing else: only then may its working directory change.
+    /// `true` if the process has no other task, so that its working directory may change.
     is_alone: bool,
 }
 
-/// An entry that is to be removed.
+/// Entry that is to be removed in the end.
 #[derive(Debug)]
 struct MadeEntry {
     from: DirId,
@@ -41,24 +42,25 @@ struct MadeEntry {
     kind: MadeKind,
 }
 
+/// Kind of an entry that is to be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MadeKind {
-    /// File, FIFO or directory with this device and inode.
+    /// Existing file, FIFO or directory, identified by device and inode.
     Entry(FileType, (u64, u64)),
-    /// File that a JVM creates, and its segments, which have its name and `.pN`.
+    /// File that a JVM will create, and its segments, whose names are `NAME.pN`.
     Expected,
 }
 
-/// Reply with a descriptor.
+/// Reply to a request, with an optional file descriptor.
 pub(super) type Answer = (PlaceReply, Option<OwnedFd>);
 
 impl Workplace {
-    /// Creates a workplace with this root. `is_alone` allows it to change the working directory of this process.
+    /// Creates a workplace with a root directory. `is_alone` permits it to change the working directory of the process.
     pub(super) fn new(root: Directory, is_alone: bool) -> Self {
         Self { directories: vec![root], made: Vec::new(), is_alone }
     }
 
-    /// Carries out a request.
+    /// Carries out a request and returns the reply.
     pub(super) fn answer(&mut self, request: PlaceRequest, attached: Option<OwnedFd>) -> Answer {
         self.try_answer(request, attached)
             .unwrap_or_else(|error| (PlaceReply::Failed(error.raw_os_error(), error.to_string()), None))
@@ -100,7 +102,7 @@ impl Workplace {
             }
             PlaceRequest::Names { from, prefix } => (PlaceReply::Names(self.names(from, &prefix)?), None),
             PlaceRequest::Connect { from, name } => {
-                // A path to a socket cannot begin at a descriptor, and is at most 107 bytes long.
+                // The path of a socket cannot begin at a descriptor, and has at most 107 bytes.
                 if !self.is_alone {
                     return Err(io::ErrorKind::Unsupported.into());
                 }
@@ -131,7 +133,7 @@ impl Workplace {
                 let at = self.position(from, &name)?;
                 let Some(made) = self.made.get(at) else { return Err(Errno::NOENT.into()) };
                 self.remove(made)?;
-                // A JVM may still write files that are expected: they are removed once more at the end.
+                // A JVM may still write expected files, so they are removed again in the end.
                 if made.kind != MadeKind::Expected {
                     self.made.remove(at);
                 }
@@ -152,7 +154,7 @@ impl Workplace {
         Ok((PlaceReply::Directory(self.directories.len() - 1, facts), Some(fd)))
     }
 
-    /// Returns the facts of an entry itself; `None` if there is none.
+    /// Returns the facts about an entry, without following links; `None` if it does not exist.
     fn facts(&self, from: DirId, name: &str) -> io::Result<Option<EntryFacts>> {
         match statat(self.directory(from)?.fd(), name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(EntryFacts::new(&stat))),
@@ -187,11 +189,11 @@ impl Workplace {
         let parent = self.directory(from)?;
         mkdirat(parent.fd(), check_entry_name(&name)?, Mode::RWXU)?;
         let dir = parent.entry(&name).inspect_err(|_| {
-            // Only an empty directory can be removed.
+            // Fails unless the entry is an empty directory.
             let _ = unlinkat(parent.fd(), name.as_str(), AtFlags::REMOVEDIR);
         })?;
         let facts = EntryFacts::new(&fstat(dir.fd())?);
-        // A directory that was replaced meanwhile is not ours.
+        // If somebody replaced the directory in the meantime, it does not belong to us.
         if facts.user != rustix::process::geteuid().as_raw() || facts.mode & 0o077 != 0 {
             return Err(io::Error::other("it was replaced"));
         }
@@ -203,7 +205,7 @@ impl Workplace {
     fn create_fifo(&mut self, from: DirId, name: String) -> io::Result<Answer> {
         let dir = self.directory(from)?;
         mkfifoat(dir.fd(), check_entry_name(&name)?, Mode::RUSR | Mode::WUSR)?;
-        // Opened before its name is known to others: a JVM never waits for a reader.
+        // Opened before others know its name, so that a JVM never waits for a reader.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fifo = openat(dir.fd(), &name, flags, Mode::empty())?;
         let facts = EntryFacts::new(&fstat(&fifo)?);
@@ -223,7 +225,7 @@ impl Workplace {
                 self.note(from, name, facts);
                 Ok((PlaceReply::File(facts), Some(file)))
             }
-            // Left by another process that is attaching or was killed.
+            // The file was left by another process, which is attaching or was killed.
             Err(Errno::EXIST) if is_shared => {
                 let own = rustix::process::geteuid().as_raw();
                 let facts = self.facts(from, &name)?.filter(|facts| facts.is_file() && facts.user == own);
@@ -237,11 +239,11 @@ impl Workplace {
 
     fn rename(&mut self, from: DirId, name: &str, to: DirId, new: &str, is_forced: bool) -> io::Result<()> {
         let at = self.position(from, name)?;
-        // A link is not replaced, nor anything else that is not a file.
+        // Only files are replaced, not links or anything else.
         if is_forced && self.facts(to, new)?.is_some_and(|there| !there.is_file()) {
             return Err(Errno::EXIST.into());
         }
-        // JVMs before JDK 9 give a dump the permissions that their umask leaves.
+        // JVMs before JDK 9 create a dump with the permissions that their umask permits.
         let (file, _) = self.directory(from)?.file(name)?;
         fchmod(&file, Mode::RUSR | Mode::WUSR)?;
         let flags = if is_forced { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
@@ -257,13 +259,13 @@ impl Workplace {
         Ok(())
     }
 
-    /// Returns the index of the entry that was created under this name.
+    /// Returns the index in `made` of the entry with this name.
     fn position(&self, from: DirId, name: &str) -> io::Result<usize> {
         let is_it = |made: &MadeEntry| made.from == from && made.name == name;
         self.made.iter().rposition(is_it).ok_or_else(|| Errno::NOENT.into())
     }
 
-    /// Removes everything that was created, newest first. Returns what is left, and the causes.
+    /// Removes everything that was created, newest first. Returns the entries that could not be removed, with the causes.
     pub(super) fn remove_all(&mut self) -> Vec<(DirId, String, String)> {
         let mut left = Vec::new();
         while let Some(made) = self.made.last() {
@@ -275,7 +277,7 @@ impl Workplace {
         left
     }
 
-    /// Removes an entry. If somebody else replaced it, the replacement stays.
+    /// Removes an entry. If somebody replaced it, the replacement is kept.
     fn remove(&self, made: &MadeEntry) -> io::Result<()> {
         match made.kind {
             MadeKind::Expected => {
@@ -286,8 +288,8 @@ impl Workplace {
             MadeKind::Entry(kind, id) => {
                 let Some(_found) = self.open_created(made, id)? else { return Ok(()) };
                 let dir = self.directory(made.from)?;
-                // Open until nobody finds the FIFO any more: a JVM that waits for a reader of it, or has just opened it,
-                // goes on, and gets an error when it writes.
+                // The FIFO stays open until its name is removed: a JVM that waits for a reader, or has just opened the FIFO,
+                // continues and gets an error when it writes.
                 let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let _fifo = (kind == FileType::Fifo)
                     .then(|| openat(dir.fd(), made.name.as_str(), flags, Mode::empty()));
@@ -296,7 +298,7 @@ impl Workplace {
         }
     }
 
-    /// Removes the files that a JVM wrote, if any.
+    /// Removes the files that a JVM wrote under an expected name, including segments.
     fn remove_expected(&self, made: &MadeEntry) {
         let Ok(dir) = self.directory(made.from) else { return };
         for entry in self.names(made.from, &made.name).unwrap_or_default() {
@@ -320,7 +322,7 @@ impl Workplace {
                 Ok(()) => return Ok(()),
                 Err(Errno::NOTEMPTY | Errno::EXIST) if attempt < ATTEMPTS => {
                     std::thread::sleep(BETWEEN);
-                    // Files of a JVM that was still writing.
+                    // Files of a JVM that was still writing while the others were removed.
                     self.made.iter().filter(|made| made.kind == MadeKind::Expected).for_each(|made| {
                         self.remove_expected(made);
                     });
@@ -334,17 +336,17 @@ impl Workplace {
         Ok(())
     }
 
-    /// Opens a created entry, if it still has its name; `None` if the name does not exist.
+    /// Opens a created entry if it still exists under its name; `None` if the name does not exist.
     ///
     /// # Errors
     ///
-    /// If something else has the name, or is mounted on it.
+    /// If another file has the name, or a file system is mounted on it.
     fn open_created(&self, made: &MadeEntry, id: (u64, u64)) -> io::Result<Option<OwnedFd>> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
         let dir = self.directory(made.from)?.fd();
         let found = match openat2(dir, made.name.as_str(), flags, Mode::empty(), resolve) {
-            // Kernels before 5.6 lack this call, and some containers forbid it.
+            // Kernels before 5.6 lack this system call, and some containers forbid it.
             Err(Errno::NOSYS | Errno::PERM) => openat(dir, made.name.as_str(), flags, Mode::empty()),
             found => found,
         };
@@ -362,7 +364,7 @@ impl Workplace {
     }
 }
 
-/// Checks that a name is that of an entry.
+/// Checks that a name is the name of a directory entry, not a path.
 fn check_entry_name(name: &str) -> io::Result<&str> {
     let is_entry = !name.is_empty() && !matches!(name, "." | "..") && !name.contains(['/', '\0']);
     if is_entry { Ok(name) } else { Err(io::ErrorKind::InvalidInput.into()) }

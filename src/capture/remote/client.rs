@@ -16,13 +16,13 @@ use crate::place::{Doors, ForeignDir, OutputPlace};
 use crate::plan::{Plan, Request, Way};
 use crate::remote_error::RemoteError;
 
-/// A machine with a helper.
+/// Machine that is reached through a helper.
 pub struct RemoteMachine {
     running: RunningCommand,
     contents: Vec<u8>,
     /// JVM of the last plan, and the compression of its dump on this machine.
     planned: Option<(u32, Option<Compression>)>,
-    /// Opener of places on this machine.
+    /// Factory of places on the local machine.
     doors: Doors,
 }
 
@@ -37,7 +37,7 @@ impl RemoteMachine {
             .map_err(|error| self.running.lost(error).into())
     }
 
-    /// Returns the only answer to a request.
+    /// Sends a request and returns its reply.
     fn exchange(&mut self, question: &HelperRequest) -> Result<HelperReply, Error> {
         self.ask(question)?;
         loop {
@@ -53,12 +53,12 @@ impl RemoteMachine {
         }
     }
 
-    /// Returns an error about an answer to another request.
+    /// Returns the error for a reply that does not belong to the request.
     fn odd(&self) -> Error {
         self.running.damaged_error("an answer to another request").into()
     }
 
-    /// Returns an error about bytes of a dump that are damaged, or cannot be written here.
+    /// Returns the error for bytes of a dump that are damaged, or cannot be written on the local machine.
     fn unwritten(&self, sink: &Sink<'_>, source: io::Error) -> Error {
         match sink.has_failed() {
             true => Error::Output { source },
@@ -66,7 +66,7 @@ impl RemoteMachine {
         }
     }
 
-    /// Receives a dump.
+    /// Receives a dump and passes it to `sink`.
     fn receive(
         &mut self,
         pid: u32,
@@ -137,7 +137,7 @@ impl Machine for RemoteMachine {
     fn plan(&mut self, pid: u32, request: Request<'_>) -> Result<Plan, Error> {
         let limit_ms = milliseconds(request.limit);
         match self.exchange(&HelperRequest::Plan { pid, is_live: request.is_live, limit_ms })? {
-            // No JVM on another machine writes a file here.
+            // A JVM on another machine does not write local files.
             HelperReply::Plan(plan) if matches!(plan.way, Way::Fifo | Way::Inside) => {
                 self.planned = Some((pid, request.compression));
                 plan.with_destination(request)
@@ -150,7 +150,7 @@ impl Machine for RemoteMachine {
         let (pid, compression) = self.planned.take().ok_or(Error::Unplanned)?;
         match target {
             Target::Stream(out) => self.receive(pid, &HelperRequest::Take, compression, out, watch),
-            // No JVM writes here.
+            // The JVM does not write on the local machine.
             Target::Linked(_) | Target::Renamed { .. } => Err(Error::Unplanned),
         }
     }
@@ -185,20 +185,21 @@ impl Watch for NoWatch {
     fn advance(&self, _: u64) {}
 }
 
-/// Destination of a dump that is received compressed with zstd. It is decompressed in any case, and counted.
+/// Destination of a dump that is received compressed with zstd. It is always decompressed, to check and count its bytes.
 struct Sink<'w> {
     decoder: zstd::stream::write::Decoder<'static, Counter<'w>>,
 }
 
-/// Writer that counts the bytes of a dump, and passes them on unless they are stored as received.
+/// Writer that counts the uncompressed bytes of a dump, and passes them on unless the compressed bytes are stored.
 struct Counter<'w> {
     to: Destination<'w>,
     counted: u64,
     has_failed: bool,
 }
 
+/// Writer for a received dump, by the requested compression.
 enum Destination<'w> {
-    /// The bytes stay compressed as they are.
+    /// Writer of the compressed bytes as received.
     Same(&'w mut (dyn Write + Send)),
     Other(Box<Encoder<&'w mut (dyn Write + Send)>>),
 }
@@ -248,17 +249,17 @@ impl<'w> Sink<'w> {
         }
     }
 
-    /// Decompresses what was received.
+    /// Decompresses all received bytes.
     fn flush(&mut self) -> io::Result<()> {
         self.decoder.flush()
     }
 
-    /// Returns whether an error occurred while writing, not in what was received.
+    /// Returns whether an error occurred while writing the dump, not in the received bytes.
     fn has_failed(&self) -> bool {
         self.decoder.get_ref().has_failed
     }
 
-    /// Ends the stream. Returns the length of the dump.
+    /// Ends the stream. Returns the uncompressed length of the dump.
     fn finish(self) -> io::Result<u64> {
         let counter = self.decoder.into_inner();
         match counter.to {
@@ -271,7 +272,7 @@ impl<'w> Sink<'w> {
 
 /// Reads lines until the helper announces itself.
 pub(super) fn wait_for_hello(running: &mut RunningCommand, token: &str) -> Result<(), RemoteError> {
-    /// Maximum length of the preceding output: shells may print greetings of their own.
+    /// Maximum length in bytes of preceding output, such as greetings of a shell.
     const MAX: u64 = 1 << 16;
     let hello = super::hello(token);
     let start = hello.split_once(' ').map_or(hello.as_str(), |(start, _)| start).to_owned();

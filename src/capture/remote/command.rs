@@ -1,4 +1,4 @@
-//! A running command, with pipes to it.
+//! Running command that connects to another machine, with pipes to it.
 
 use std::fmt;
 use std::fs::File;
@@ -13,45 +13,47 @@ use super::patient::{PatientReader, PatientWriter};
 use crate::place::{Notice, OnNotice};
 use crate::remote_error::RemoteError;
 
-/// Receives lines that a command writes to stderr. They may contain anything.
+/// Receiver of the lines that a command writes to stderr. They may contain anything.
 pub type Note = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Maximum number of lines that are passed on, and of bytes of one.
+/// Maximum number of lines of stderr that are passed on.
 const LINES: usize = 50;
+/// Maximum number of bytes of a line of stderr that are passed on.
 const LINE_BYTES: u64 = 1000;
 
-/// Time for a command to end after its output has.
+/// Maximum time for a command to end after it has closed its output.
 const TO_END: Duration = Duration::from_secs(5);
 
-/// Time until a helper must announce itself, by default: it may have to be sent over a slow connection.
+/// Default of the maximum time until a helper announces itself. It may have to be sent over a slow connection.
 const TO_CONNECT: Duration = Duration::from_secs(300);
 
-/// Maximum time until written data is read, in seconds.
+/// Maximum time in seconds until the command has read what was written.
 const TO_TAKE: i64 = 60;
 
-/// Time that a helper may take in addition to that of the JVM for which it waits.
+/// Time that a helper may take in addition to the time of the JVM for which it waits.
 const MARGIN: Duration = Duration::from_secs(30);
 
-/// Parameters of running a command.
+/// Settings for the connection to another machine.
 #[derive(Clone)]
 pub struct Contact {
-    /// Receives lines of its stderr.
+    /// Receiver of lines that the command writes to stderr.
     pub note: Note,
-    /// Receives notices.
+    /// Receiver of notices.
     pub on_notice: OnNotice,
-    /// Maximum time until the helper announces itself, and then for each silence.
+    /// Maximum time until the helper announces itself, and later of each period without output.
     pub limit: Option<Duration>,
 }
 
+/// Running command with its pipes.
 pub(super) struct RunningCommand {
-    /// The command without appended words, for messages.
+    /// Command without appended words, for messages.
     pub(super) command: String,
     child: Child,
     input: Option<PatientWriter>,
     pub(super) output: BufReader<PatientReader>,
     contact: Contact,
     errors: Option<JoinHandle<()>>,
-    /// `true` if a helper has answered.
+    /// `true` if a helper has replied.
     is_connected: bool,
 }
 
@@ -62,7 +64,7 @@ impl fmt::Debug for RunningCommand {
 }
 
 impl RunningCommand {
-    /// Runs the command with more words, through a shell, as if it had been typed: it may quote its own words.
+    /// Runs the command with appended words through a shell, as if it had been typed, so the command may quote its own words.
     pub(super) fn start(command: &str, words: &str, contact: &Contact) -> Result<Self, RemoteError> {
         let start = || -> io::Result<_> {
             let mut shell = Command::new("sh");
@@ -97,7 +99,7 @@ impl RunningCommand {
         start().map_err(|source| RemoteError::Start { command: command.to_owned(), source })
     }
 
-    /// Notes that a helper has answered.
+    /// Records that a helper has replied.
     pub(super) fn set_connected(&mut self) {
         self.is_connected = true;
         let limit = self.contact.limit.map(|limit| limit.saturating_add(MARGIN));
@@ -109,12 +111,12 @@ impl RunningCommand {
         self.contact.on_notice.clone()
     }
 
-    /// Passes on a notice of a helper.
+    /// Passes a notice of a helper to the receiver.
     pub(super) fn pass(&self, notice: Notice) {
         (self.contact.on_notice)(&notice);
     }
 
-    /// Returns the writer to its stdin.
+    /// Returns the writer to the command's stdin.
     pub(super) fn input(&mut self) -> Result<&mut PatientWriter, RemoteError> {
         match &mut self.input {
             Some(input) => Ok(input),
@@ -125,7 +127,7 @@ impl RunningCommand {
         }
     }
 
-    /// Closes its stdin.
+    /// Closes the command's stdin.
     pub(super) fn close(&mut self) {
         self.input = None;
     }
@@ -134,7 +136,7 @@ impl RunningCommand {
         RemoteError::Damaged { command: self.command.clone(), why: why.to_owned() }
     }
 
-    /// Returns the error for a failure to read or write.
+    /// Returns the error for a read or write that failed.
     pub(super) fn lost(&mut self, source: io::Error) -> RemoteError {
         match source.kind() {
             io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe => self.closed_error(),
@@ -157,7 +159,7 @@ impl RunningCommand {
         }
     }
 
-    /// Returns the error for a command that has closed its output, after its stderr has been passed on.
+    /// Returns the error for a command that has closed its output. Its stderr is passed on first.
     pub(super) fn closed_error(&mut self) -> RemoteError {
         let status = self.end();
         let command = self.command.clone();
@@ -167,7 +169,8 @@ impl RunningCommand {
         }
     }
 
-    /// Waits for its end, and describes how it ended. If it does not end by itself, it is killed.
+    /// Waits until the command ends, and returns a description of its exit status. A command that does not end in time is
+    /// killed.
     fn end(&mut self) -> String {
         self.close();
         let start = Instant::now();
@@ -183,7 +186,7 @@ impl RunningCommand {
                 Err(error) => break error.to_string(),
             }
         };
-        // A process that it left behind may hold stderr open.
+        // Another process that the command started may hold stderr open.
         if self.errors.as_ref().is_some_and(|errors| !errors.is_finished()) {
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -202,7 +205,7 @@ impl Drop for RunningCommand {
     }
 }
 
-/// Passes on lines of stderr. Excess output is read and dropped: the command would wait otherwise.
+/// Passes on lines of stderr. Excess lines are read and dropped, because the command would wait otherwise.
 fn pass_on(mut from: impl BufRead, note: &Note) {
     for at in 0usize.. {
         let mut line = Vec::new();

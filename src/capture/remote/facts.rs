@@ -1,9 +1,9 @@
-//! Facts about another machine, from a shell on it: directories for a helper, and ways to start it.
+//! Facts about another machine from a shell on it: directories for a helper, and ways to start the helper.
 
-/// Maximum number of directories in an answer.
+/// Maximum number of directories that are evaluated.
 const DIRECTORIES: usize = 8;
 
-/// Returns the command of a shell that prints them. Only `sh` and `cat` have to exist.
+/// Returns the shell command that prints the facts. Only `sh` and `cat` have to exist.
 pub(super) fn question(token: &str) -> String {
     // No external program but `cat` and, if it exists, `uname`.
     format!(
@@ -17,34 +17,34 @@ pub(super) fn question(token: &str) -> String {
     )
 }
 
-/// Loaders of the GNU C library: the architecture, as `uname -m` names it, and the path.
+/// Dynamic loaders of the GNU C library: the architecture, as `uname -m` prints it, and the path.
 const LOADERS: [(&str, &str); 2] =
     [("x86_64", "/lib64/ld-linux-x86-64.so.2"), ("aarch64", "/lib/ld-linux-aarch64.so.1")];
 
-/// Returns the path of the loader for programs of an architecture.
+/// Returns the path of the dynamic loader for programs of an architecture.
 pub(super) fn loader(machine: &str) -> Option<&'static str> {
     LOADERS.iter().find(|(of, _)| *of == machine).map(|(_, path)| *path)
 }
 
-/// Facts about the other machine.
+/// Facts about another machine.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct PlaceFacts {
-    /// Directories in which the helper may be put and started.
+    /// Directories in which a helper can be created and started.
     pub(super) directories: Vec<String>,
-    /// Other directories, with the reasons against them.
+    /// Other directories, each with the reason for its rejection.
     pub(super) refused: Vec<String>,
-    /// `true` if its stdin is a terminal, which changes bytes.
+    /// `true` if the shell's stdin is a terminal, which changes bytes.
     pub(super) is_terminal: bool,
-    /// `true` if `chmod` exists.
+    /// `true` if the program `chmod` exists.
     pub(super) has_chmod: bool,
-    /// Architecture; empty if it is unknown.
+    /// Architecture, as `uname -m` prints it; empty if it is unknown.
     pub(super) machine: String,
-    /// Loaders of the GNU C library.
+    /// Dynamic loaders of the GNU C library that exist.
     pub(super) loaders: Vec<String>,
 }
 
 impl PlaceFacts {
-    /// Parses the lines between begin and end.
+    /// Parses the printed lines.
     pub(super) fn parse(lines: &[String], token: &str) -> Self {
         let mut facts = Self::default();
         let mut writable = Vec::new();
@@ -62,7 +62,7 @@ impl PlaceFacts {
                 "mounts" => break,
                 "dir" if writable.len() + facts.refused.len() < DIRECTORIES => {
                     let (access, path) = rest.split_once(' ').unwrap_or_default();
-                    // The path becomes part of a command.
+                    // The path will be part of a shell command.
                     let is_plain = path.starts_with('/')
                         && path
                             .chars()
@@ -94,13 +94,14 @@ impl PlaceFacts {
         facts
     }
 
-    /// Returns the reasons why there is no directory.
+    /// Returns the reasons why no directory can be used.
     pub(super) fn refusal_reasons(&self) -> String {
         if self.refused.is_empty() { "there is none".to_owned() } else { self.refused.join(", ") }
     }
 }
 
-/// Returns the options of the mount that contains a path: the longest one, and the last of several, which hides the others.
+/// Returns the options of the mount that contains a path. Of several mounts, the one with the longest path counts, and of equal
+/// paths the last one, which hides the others.
 fn options<'m>(mounts: &[(String, &'m str)], path: &str) -> &'m str {
     let holds = |point: &str| {
         point == "/" || path.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -109,7 +110,7 @@ fn options<'m>(mounts: &[(String, &'m str)], path: &str) -> &'m str {
     found.map_or("", |(_, options)| options)
 }
 
-/// Replaces the escapes of `/proc/self/mounts`.
+/// Decodes the escapes in `/proc/self/mounts`.
 fn unescape_mount(text: &str) -> String {
     text.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
 }

@@ -1,4 +1,4 @@
-//! Files of the helper, and the choice among them.
+//! Helper programs for other machines, and the choice among them.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,30 +8,30 @@ use super::facts::{PlaceFacts, loader};
 use crate::elf;
 use crate::remote_error::RemoteError;
 
-/// Maximum length of a helper's file.
+/// Maximum length of a helper program in bytes.
 const MAX: u64 = 64 << 20;
 
-/// Path of the helper's file while it is started: the shell holds it open.
+/// Path of the helper's file on the other machine while it is started. The shell holds the file open.
 const FILE: &str = "/proc/$$/fd/7";
 
-/// A helper's file.
+/// Helper program for one architecture.
 pub(super) struct Helper {
     path: PathBuf,
     pub(super) bytes: Vec<u8>,
     program: elf::Program,
 }
 
-/// The way in which a helper is started on the other machine.
+/// Way of starting a helper on the other machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Launch {
     /// As a program.
     Itself,
-    /// By the loader of the C library, for which it is only a file: without `chmod`, nothing becomes a program.
+    /// As the argument of the C library's dynamic loader, for which the file needs no permission to execute (without `chmod`).
     Loader(&'static str),
 }
 
 impl Launch {
-    /// Returns the words of a shell that start the helper.
+    /// Returns the shell words that start the helper.
     pub(super) fn program(self) -> String {
         match self {
             Self::Itself => FILE.to_owned(),
@@ -56,11 +56,11 @@ impl Helper {
         Ok(Self { path: path.to_owned(), bytes, program })
     }
 
-    /// Returns the way in which the helper is started on a machine, if it runs there.
+    /// Returns the way of starting the helper on a machine.
     ///
     /// # Errors
     ///
-    /// The reason why it does not.
+    /// The reason why the helper does not run on the machine.
     fn launch(&self, facts: &PlaceFacts) -> Result<Launch, String> {
         let machine = self.program.machine;
         if !facts.machine.is_empty() && facts.machine != machine {
@@ -72,12 +72,13 @@ impl Helper {
             (Some(_), false) if facts.has_chmod => Ok(Launch::Itself),
             (Some(loader), false) => Ok(Launch::Loader(loader)),
             (None, false) => Err("needs the GNU C library, which is not there".to_owned()),
-            // The loader starts only programs that are linked for it.
+            // The dynamic loader starts only programs that are linked dynamically.
             (_, true) => Err("is static, which makes it need chmod, and there is none".to_owned()),
         }
     }
 
-    /// Chooses one of these files: the static one, if several fit, as the C library there may be too old for the other.
+    /// Chooses a helper file for a machine. A static helper is preferred, as the machine's C library may be too old for the
+    /// other one.
     pub(super) fn choose(files: &[PathBuf], facts: &PlaceFacts) -> Result<(Self, Launch), RemoteError> {
         let (mut best, mut refused) = (None::<(Self, Launch)>, Vec::new());
         for path in files {

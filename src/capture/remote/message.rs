@@ -8,14 +8,15 @@ use crate::jvms::{JvmList, JvmRow};
 use crate::place::Notice;
 use crate::plan::Plan;
 
-/// A request to a helper: a method of [`Machine`](crate::machine::Machine). Dumps are sent compressed with zstd.
+/// Request to a helper: a method of [`Machine`](crate::machine::Machine) with its arguments. Dumps are sent compressed with
+/// zstd.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum HelperRequest {
     Jvms,
     Find {
         pid: u32,
     },
-    /// `limit_ms` is the maximum time for each answer of the JVM, if one was given.
+    /// `limit_ms` is the maximum time for each reply of the JVM in milliseconds, if it is limited.
     Plan {
         pid: u32,
         is_live: bool,
@@ -31,7 +32,7 @@ pub(super) enum HelperRequest {
     },
 }
 
-/// An answer of a helper. The bytes of a dump, and its progress, precede the answer.
+/// Reply of a helper. Bytes of a dump and its progress precede the reply.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum HelperReply {
     Jvms(JvmList),
@@ -44,13 +45,13 @@ pub(super) enum HelperReply {
     Advanced {
         bytes: u64,
     },
-    /// The dump is complete; `sent_bytes` were sent.
+    /// The dump is complete; `sent_bytes` is the number of bytes sent.
     Taken {
         dumped: DumpOutcome,
         sent_bytes: u64,
     },
     Fine,
-    /// Precedes any answer.
+    /// Notice for the user, which may precede any reply.
     Noticed(Notice),
     Failed(Error),
 }

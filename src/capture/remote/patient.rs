@@ -1,4 +1,4 @@
-//! Connections that may stall.
+//! Reader and writer with time limits, for connections that may stall.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 
 use crate::waiting::{FIRST_NOTICE, NEXT_NOTICES};
 
-/// Writer that fails if nothing is read for some time: a JVM stands still during writes.
+/// Writer that fails if the other side does not read in time, because a JVM's threads are suspended during writes.
 #[derive(Debug)]
 pub struct PatientWriter {
     file: File,
@@ -19,8 +19,8 @@ pub struct PatientWriter {
 }
 
 impl PatientWriter {
-    /// Creates a writer that waits at most `seconds` for each part. The file must not be shared with others: it no longer
-    /// blocks.
+    /// Creates a writer that waits at most `seconds` for each write. The file becomes non-blocking, so it must not be shared
+    /// with other processes.
     ///
     /// # Errors
     ///
@@ -44,7 +44,7 @@ impl PatientWriter {
 
 impl Write for PatientWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // A partial write is useless, and another wait would double the time.
+        // Nothing useful can follow a partial write, and another wait would double the time.
         if self.has_failed {
             return Err(io::ErrorKind::TimedOut.into());
         }
@@ -67,32 +67,32 @@ impl Write for PatientWriter {
     }
 }
 
-/// Reader that does not wait forever, and that reports long waits.
+/// Reader with a time limit that reports long waits.
 pub(super) struct PatientReader {
     file: File,
     limit: Option<Duration>,
-    /// Start of the limited time.
+    /// Start of the period that is limited.
     since: Instant,
-    /// `true` if the limit is for the total time, not for one silence.
+    /// `true` if `limit` is for the total time, `false` if it is for each period without input.
     is_total: bool,
     next_notice: Duration,
     on_silence: Box<dyn Fn(Duration) + Send>,
 }
 
 impl PatientReader {
-    /// Creates a reader that reads for at most `limit` in total, and calls `on_silence` with the time so far.
+    /// Creates a reader that reads for at most `limit` in total. After long waits, it calls `on_silence` with the elapsed time.
     pub(super) fn new(file: File, limit: Duration, on_silence: Box<dyn Fn(Duration) + Send>) -> Self {
         let (since, next_notice) = (Instant::now(), FIRST_NOTICE);
         Self { file, limit: Some(limit), since, is_total: true, next_notice, on_silence }
     }
 
-    /// Limits the time without input from now on.
+    /// From now on, limits each period without input instead of the total time.
     pub(super) fn limit_silence(&mut self, limit: Option<Duration>) {
         (self.limit, self.is_total) = (limit, false);
         self.restart();
     }
 
-    /// Restarts the limited time.
+    /// Restarts the period that is limited.
     fn restart(&mut self) {
         (self.since, self.next_notice) = (Instant::now(), FIRST_NOTICE);
     }
@@ -122,7 +122,7 @@ impl PatientReader {
 impl Read for PatientReader {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         if !self.is_total {
-            // Time in which nobody reads is not silence.
+            // Time in which this process does not read is not counted.
             self.restart();
         }
         self.wait()?;
@@ -152,7 +152,7 @@ mod tests {
         patient.seconds = 0;
         let stalled = patient.write_all(&vec![7; 1 << 20]).unwrap_err();
         assert_eq!(stalled.kind(), io::ErrorKind::TimedOut);
-        // Also after there is space again: a part is missing.
+        // Writes fail even after there is space again, because a part is missing.
         drop(_reader);
         assert_eq!(patient.write(b"7").unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
@@ -163,7 +163,7 @@ mod tests {
         let mut reader = PatientReader::new(File::from(OwnedFd::from(reader)), limit, Box::new(|_| {}));
         writer.write_all(b"12").unwrap();
         assert_eq!(reader.read(&mut [0; 1]).unwrap(), 1);
-        // Available data is not read either once the time is over: a writer that is slow enough would have no end.
+        // After the limit, available data is not read, because a slow writer might never end.
         std::thread::sleep(limit);
         assert_eq!(reader.read(&mut [0; 1]).unwrap_err().kind(), io::ErrorKind::TimedOut);
         reader.limit_silence(Some(limit));

@@ -1,4 +1,4 @@
-//! The helper's side of a connection.
+//! Helper's side of a connection to a client.
 
 use std::io::{self, Read, Write};
 use std::sync::mpsc::sync_channel;
@@ -14,7 +14,7 @@ use crate::machine::{LocalMachine, Machine};
 use crate::place::{Doors, OnNotice};
 use crate::plan::Request;
 
-/// Stream to the client, which the progress and the bytes of a dump share.
+/// Connection to the client, which is shared by progress and bytes of a dump.
 struct Connection<W> {
     out: Mutex<W>,
 }
@@ -30,7 +30,7 @@ impl<W: Write> Connection<W> {
 }
 
 impl<W: Write> Watch for Connection<W> {
-    // The writer of the dump notices a connection that has ended.
+    // Errors are ignored: the writer of the dump notices a connection that has ended.
     fn begin(&self, stage: &str, bytes: u64) {
         let _ = self.send(&HelperReply::Began { stage: stage.to_owned(), bytes });
     }
@@ -40,7 +40,7 @@ impl<W: Write> Watch for Connection<W> {
     }
 }
 
-/// Writer that sends the bytes of a dump.
+/// Writer that sends the bytes of a dump to the client.
 struct DumpSender<'c, W> {
     connection: &'c Connection<W>,
     sent: u64,
@@ -58,12 +58,12 @@ impl<W: Write> Write for DumpSender<'_, W> {
     }
 }
 
-/// Answers requests from `input` until it ends; `on_end` is called then, also while a dump is being taken, and by a separate
-/// thread: it should end the process. `start` creates the opener of places, whose notices are sent.
+/// Carries out requests from `input` until it ends. `on_end` is called when `input` ends, even while a dump is being taken, on
+/// a separate thread; it should end the process. `start` creates the factory of places, whose notices are sent to the client.
 ///
 /// # Errors
 ///
-/// If an answer cannot be written.
+/// If a reply cannot be written.
 pub fn serve(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
@@ -74,14 +74,14 @@ pub fn serve(
     let connection = Arc::new(Connection { out: Mutex::new(output) });
     let noticing = connection.clone();
     let doors = start(Arc::new(move |notice| {
-        // The sender of the answer notices a connection that has ended.
+        // Errors are ignored: the sender of the reply notices a connection that has ended.
         let _ = noticing.send(&HelperReply::Noticed(notice.clone()));
     }));
     let own = doors.clone();
     let machine = &mut LocalMachine::new(&doors);
     {
         let mut out = connection.output();
-        // On a separate line: a shell may have written something before.
+        // On a line of its own, because a shell may have printed something before.
         out.write_all(format!("\n{}\n", super::hello(token)).as_bytes())?;
         out.flush()?;
     }

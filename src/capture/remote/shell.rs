@@ -1,14 +1,14 @@
-//! Transfer of a helper to a machine that has only `sh` and `cat`.
+//! Transfer of a helper to a machine through `sh` and `cat`.
 //!
-//! Two commands run at the same time. In the first, a shell answers questions about its machine ([`facts`]), creates the
-//! helper's file, waits, and finally becomes the helper. If it ends before, it removes the file. In the second, `cat` fills the
-//! file; only the end of its stdin ends it, so it needs a separate command. It opens the file through the first shell, which
-//! holds it open, and so do all later steps: others who may write to the directory can put another file in its place, but it is
+//! Two commands run at the same time. In the first, a shell prints facts about its machine ([`facts`]), creates the helper's
+//! file, waits, and finally becomes the helper. If it ends earlier, it removes the file. In the second, `cat` fills the file.
+//! It needs a separate command because it ends only with its stdin. It opens the file through the first shell, which holds the
+//! file open, as do all later steps: other users who may write to the directory can replace the file, but the replacement is
 //! neither written nor started.
 //!
-//! Lines are sent to a shell one at a time, when it has nothing else to read: some shells read more than a line, and later
-//! lines are not for them. The only word that is appended to the command is `sh`: `ssh` joins words, and another shell splits
-//! them again.
+//! Lines are sent to a shell one at a time, when it has no other input, because some shells read ahead and would consume lines
+//! for another program. Only the word `sh` is appended to the command, because `ssh` joins words, and another shell splits them
+//! again.
 
 use std::io::{BufRead, Read, Write};
 use std::path::PathBuf;
@@ -20,17 +20,17 @@ use super::helper::{Helper, Launch};
 use crate::random_name::random_name;
 use crate::remote_error::RemoteError;
 
-/// Prefix of the names of helpers.
+/// Prefix of the file names of helpers.
 const PREFIX: &str = ".hprof-cli-helper-";
 
-/// Maximum length of an answer of a shell in bytes.
+/// Maximum length of a shell's output in bytes.
 const MAX_ANSWER: u64 = 1 << 20;
 
-/// Sends a fitting helper to the machine that the command connects to, and starts it.
+/// Sends a suitable helper to the machine to which the command connects, and starts it.
 ///
 /// # Errors
 ///
-/// If the command fails, or no helper runs there.
+/// If the command fails, or no helper runs on the machine.
 pub fn connect(command: &str, helpers: &[PathBuf], contact: &Contact) -> Result<RemoteMachine, RemoteError> {
     let token = random_name("hprof-");
     let mut shell = RunningCommand::start(command, "sh", contact)?;
@@ -42,7 +42,7 @@ pub fn connect(command: &str, helpers: &[PathBuf], contact: &Contact) -> Result<
         match bring(&mut shell, command, &token, &file, &helper, &launch, contact)? {
             Ok(()) => {
                 let loader = launch.loader().map(|loader| format!(" {loader}")).unwrap_or_default();
-                // Removed first: if the shell or the helper is killed from now on, no file is left.
+                // The file is removed first, so that no file is left if the shell or the helper is killed.
                 let serve = format!(
                     "{{ {}; }} 2>/dev/null || exit 1; trap - EXIT; exec {} {} {token}{loader}\n",
                     removal(&file, launch),
@@ -63,7 +63,7 @@ pub fn connect(command: &str, helpers: &[PathBuf], contact: &Contact) -> Result<
     Err(RemoteError::NoPlace { why })
 }
 
-/// Starts a helper that is already installed on the machine that the command connects to.
+/// Starts a helper that is already installed on the machine to which the command connects.
 ///
 /// # Errors
 ///
@@ -86,7 +86,7 @@ fn tell(shell: &mut RunningCommand, line: &str) -> Result<(), RemoteError> {
     written.map_err(|error| shell.lost(error))
 }
 
-/// Reads lines until `last`. Returns those after `first`; `None` if the output ended before.
+/// Reads lines until `last`. Returns the lines after `first`; `None` if the output ended before `last`.
 fn lines(shell: &mut RunningCommand, first: &str, last: &str) -> Result<Option<Vec<String>>, RemoteError> {
     let mut found = None;
     let mut left = MAX_ANSWER;
@@ -112,7 +112,7 @@ fn lines(shell: &mut RunningCommand, first: &str, last: &str) -> Result<Option<V
     }
 }
 
-/// Has a shell run a line, and returns what it prints.
+/// Lets a shell run a line, and returns the lines that it prints.
 fn run_line(shell: &mut RunningCommand, token: &str, line: &str) -> Result<Vec<String>, RemoteError> {
     tell(shell, &format!("echo; echo {token}-begin; {line}; echo; echo {token}-end\n"))?;
     match lines(shell, &format!("{token}-begin"), &format!("{token}-end"))? {
@@ -121,14 +121,14 @@ fn run_line(shell: &mut RunningCommand, token: &str, line: &str) -> Result<Vec<S
     }
 }
 
-/// Queries the shell for facts about its machine.
+/// Returns the facts about the machine of a shell.
 fn ask(shell: &mut RunningCommand, token: &str) -> Result<PlaceFacts, RemoteError> {
     let not_shell = |shell: &RunningCommand| RemoteError::NotShell { command: shell.command.clone() };
     match run_line(shell, token, &facts::question(token)) {
         Ok(lines) => {
             let facts = PlaceFacts::parse(&lines, token);
             if facts.is_terminal {
-                // The end of our output does not end a command that uses a terminal.
+                // Closing stdin does not end a command that uses a terminal.
                 tell(shell, "exit\n")?;
                 return Err(not_shell(shell));
             }
@@ -139,7 +139,7 @@ fn ask(shell: &mut RunningCommand, token: &str) -> Result<PlaceFacts, RemoteErro
     }
 }
 
-/// Sends the helper to a file there, and tests whether it can be started. Returns the reason if not.
+/// Transfers the helper to a file on the machine, and tests whether it can be started. Returns the reason if it cannot.
 fn bring(
     shell: &mut RunningCommand,
     command: &str,
@@ -153,8 +153,8 @@ fn bring(
         "{{ {} || true >|/proc/$$/fd/8 || true >|/proc/$$/fd/7; }} 2>/dev/null",
         removal(file, *launch)
     );
-    // The trap comes first: the connection may end at any time. `exec` of a program does not trigger it. `-C` creates only
-    // files that do not exist. `command`: the shell would end if it failed.
+    // The trap is set first, because the connection may end at any time. `exec` of a program does not trigger it. `-C` only
+    // creates files that do not exist. `command` prevents the shell from ending if it fails.
     let create = format!(
         "trap \"{remove}\" EXIT; trap 'exit 1' HUP INT PIPE TERM; umask 077; set -C; command exec 8>'{file}' && \
          echo {token}-shell $$ || trap - EXIT"
@@ -185,12 +185,12 @@ fn bring(
     Ok(Err(why))
 }
 
-/// Returns the words of a shell that remove the file of the helper, without other programs if necessary.
+/// Returns the shell words that remove the file of the helper, if necessary by the helper itself.
 fn removal(file: &str, launch: Launch) -> String {
     format!("rm -f '{file}' || {} {} '{file}'", launch.program(), super::REMOVE)
 }
 
-/// Writes the helper to the file that a shell there holds open. Returns the reason if it cannot be written.
+/// Writes the helper to the file that the first shell holds open. Returns the reason if it cannot be written.
 fn send(
     command: &str,
     token: &str,
@@ -199,12 +199,12 @@ fn send(
     contact: &Contact,
 ) -> Result<Result<(), String>, RemoteError> {
     let mut shell = RunningCommand::start(command, "sh", contact)?;
-    // `exit`: if `cat` fails, the rest of the helper is not run as a script.
+    // `exit` prevents the rest of the helper from being run as a script if `cat` fails.
     let line = format!(
         "echo; echo {token}-begin; cat >/proc/{process}/fd/8 && echo {token}-written; echo {token}-end; exit\n"
     );
     tell(&mut shell, &line)?;
-    // The shell has read the line when it answers. Errors of `cat` are on stderr, which is passed on.
+    // After this output the shell has read the line. Errors of `cat` are on stderr, which is passed on.
     if lines(&mut shell, "", &format!("{token}-begin"))?.is_none() {
         return Err(shell.closed_error());
     }
@@ -216,7 +216,7 @@ fn send(
     }
 }
 
-/// Removes the file of a helper that did not answer: the shell may have ended before it removed the file.
+/// Removes the file of a helper that did not reply. The shell may have ended before it removed the file.
 fn remove_afterwards(command: &str, token: &str, file: &str, contact: &Contact) {
     if let Ok(mut shell) = RunningCommand::start(command, "sh", contact) {
         let _ = run_line(&mut shell, token, &format!("rm -f '{file}' 2>/dev/null"));

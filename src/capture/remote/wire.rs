@@ -1,4 +1,4 @@
-//! Frames of a connection, with checksums: messages, or bytes of a dump.
+//! Frames of a connection, with checksums. A frame contains a message or bytes of a dump.
 //!
 //! ```text
 //! kind      u8       0 a message, 1 bytes of a dump
@@ -13,13 +13,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Maximum length of a message.
+/// Maximum length of a message in bytes.
 const MAX_MESSAGE: usize = 4 << 20;
 
-/// Maximum length of the bytes of a dump in one frame.
+/// Maximum number of bytes of a dump in a frame.
 pub(super) const MAX_BYTES: usize = 1 << 20;
 
-/// Length of the header before the contents.
+/// Length in bytes of a frame's header, which precedes the contents.
 const HEADER: usize = 13;
 
 /// Contents of a frame.
@@ -47,7 +47,7 @@ fn write(out: &mut impl Write, kind: u8, contents: &[u8]) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes a message.
+/// Writes a frame with a message.
 pub(super) fn write_message(out: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
     let contents = serde_json::to_vec(message)?;
     if contents.len() > MAX_MESSAGE {
@@ -56,16 +56,16 @@ pub(super) fn write_message(out: &mut impl Write, message: &impl Serialize) -> i
     write(out, 0, &contents)
 }
 
-/// Writes bytes of a dump.
+/// Writes frames with the bytes of a dump.
 pub(super) fn write_bytes(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     bytes.chunks(MAX_BYTES).try_for_each(|bytes| write(out, 1, bytes))
 }
 
-/// Reads the next frame, whose contents are kept in `contents`.
+/// Reads the next frame. `contents` is the buffer for its contents.
 ///
 /// # Errors
 ///
-/// `UnexpectedEof` if there is none, `InvalidData` if it is damaged.
+/// `UnexpectedEof` if there are no more frames, `InvalidData` if the frame is damaged.
 pub(super) fn read<'b, M: DeserializeOwned>(
     from: &mut impl Read,
     contents: &'b mut Vec<u8>,

@@ -1,5 +1,5 @@
-//! Allocation sites in a recording of Flight Recorder: by class and innermost frame of the application, with the rate over
-//! time.
+//! Allocation sites in a Flight Recorder recording: by class and innermost frame of the application, with the allocation rate
+//! over time.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -10,42 +10,43 @@ use hprof_base::sorting::SortRows;
 
 /// Maximum number of frames of a site's stack.
 const MAX_FRAMES: usize = 16;
-/// Percentage of the bytes in the first or last quarter of the time for an allocation at the start or the end.
+/// Minimum percentage of a site's bytes in the first or last quarter of the time for [`AllocationRate::Start`] and
+/// [`AllocationRate::End`].
 const NEARLY_ALL: u64 = 90;
 
-/// Objects of a class that were allocated in one frame.
+/// Allocation site: the objects of a class that were allocated in one frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllocationSite {
     /// Innermost frame of the application, or else the innermost frame; `None` for samples without a stack.
     pub frame: Option<Frame>,
-    /// Sum of the samples.
+    /// Number and bytes of all samples of the site.
     pub sum: SampleSum,
-    /// Bytes by part of the recording's time.
+    /// Allocated bytes by part of the recording's time.
     pub parts: [u64; TIME_PARTS],
-    /// Shallow sizes of arrays, where events state them.
+    /// Samples by shallow size of the allocated array, for events that state a size.
     pub sizes: HashMap<u64, SampleSum>,
-    /// `true` if there are more sizes.
+    /// `true` if `sizes` is incomplete.
     pub has_more_sizes: bool,
-    /// Bytes of stacks with a frame of one of the wanted classes.
+    /// Bytes allocated in stacks with a frame of one of the `callers` ([`sites_of`]).
     pub called_bytes: u64,
-    /// Stack with most bytes, or of most of the sampled objects that stayed alive, if these decide; innermost frame first, 16
-    /// frames at most.
+    /// Stack shown for the site, innermost frame first, at most 16 frames: the one with the most bytes, or with the most
+    /// sampled objects that were still alive if [`Self::set_stack`] chose it.
     pub stack: Vec<Frame>,
     stack_bytes: u64,
 }
 
-/// Allocation over the time of the recording.
+/// Change of the allocation rate over the time of the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AllocationRate {
     /// Nearly everything in the first quarter.
     Start,
     /// Nearly everything in the last quarter.
     End,
-    /// In the second half more than 1.5 times as much as in the first.
+    /// The second half has more than 1.5 times the bytes of the first.
     Rising,
-    /// In the first half more than 1.5 times as much as in the second.
+    /// The first half has more than 1.5 times the bytes of the second.
     Falling,
-    /// Neither.
+    /// None of the other cases.
     Steady,
 }
 
@@ -77,7 +78,7 @@ impl AllocationSite {
         }
     }
 
-    /// Sets the stack that is shown.
+    /// Replaces the stack that is shown for the site.
     pub fn set_stack(&mut self, stack: &[&Frame]) {
         self.stack = stack.iter().take(MAX_FRAMES).copied().cloned().collect();
     }
@@ -108,15 +109,15 @@ pub fn own_frame(stack: &[&Frame]) -> Option<Frame> {
     own_frames(stack).map(|(frame, _)| frame)
 }
 
-/// Returns the innermost frame of the application, or else the innermost frame; and the next one of the application.
+/// Returns the innermost frame of the application (else the innermost frame) and the next outer frame of the application.
 pub fn own_frames(stack: &[&Frame]) -> Option<(Frame, Option<Frame>)> {
     let mut own = stack.iter().filter(|frame| frame.is_own());
     let frame = own.next().or(stack.first())?;
     Some((frame.as_shown(), own.next().map(|caller| caller.as_shown())))
 }
 
-/// Returns the sites that allocated objects of a class, most bytes first. `callers` are classes whose frames are looked
-/// for in the stacks.
+/// Returns the sites that allocated objects of a class, most bytes first. The bytes of stacks with a frame of one of the
+/// classes `callers` are summed in [`AllocationSite::called_bytes`].
 pub fn sites_of(allocations: &Allocations, class: &str, callers: &[&str]) -> Vec<AllocationSite> {
     let mut sites: HashMap<Option<Frame>, AllocationSite> = HashMap::new();
     for (stack, row) in allocations.of_class(class) {
@@ -141,14 +142,14 @@ pub fn sites_of(allocations: &Allocations, class: &str, callers: &[&str]) -> Vec
     }
     let mut sites: Vec<AllocationSite> = sites.into_values().collect();
     sites.sort_rows_by_cached_key(|site| {
-        // Two frames have one text if names of classes or methods contain dots where the other's do not.
+        // Two frames can have the same text if names of classes or methods contain dots.
         let frame = site.frame.as_ref().map(|frame| (frame.to_string(), frame.class.clone()));
         (Reverse((site.sum.bytes, site.sum.samples)), frame)
     });
     sites
 }
 
-/// Returns all sites: the class, and the sites that allocated its objects, most bytes first.
+/// Returns the sites of all classes: each class with the sites that allocated its objects, most bytes first.
 pub fn all_sites(allocations: &Allocations) -> impl Iterator<Item = (&str, Vec<AllocationSite>)> {
     allocations.classes().map(|class| (class, sites_of(allocations, class, &[])))
 }
@@ -158,7 +159,7 @@ mod tests {
     use super::*;
     use hprof_writer::hostile_keys::is_seeded;
 
-    /// The file chooses the sizes: without a seed it could choose those that collide.
+    /// The file chooses the sizes: without a seed it could choose sizes that collide.
     #[test]
     fn the_hash_is_seeded() {
         assert!(is_seeded(&AllocationSite::new(None, &[]).sizes));

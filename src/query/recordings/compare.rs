@@ -24,7 +24,7 @@ use super::profile::{Frame, Profile, Sites, Times, Traces};
 use super::sites::Totals;
 use super::stack_filter::StackFilter;
 
-/// Rows of both recordings, and the stacks that they refer to.
+/// Compared rows of two recordings, with the stacks that they refer to.
 #[derive(Debug, Clone)]
 pub struct ComparedRows<R> {
     /// Distinct stacks, numbered from 1 in the order in which they occur. Class names are stems.
@@ -33,19 +33,19 @@ pub struct ComparedRows<R> {
     pub rows: Vec<R>,
 }
 
-/// Sort key of sites; largest growth first.
+/// Sort key of compared allocation sites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ChangeOrder {
-    /// Live bytes, then allocated bytes.
+    /// By growth of live bytes, then of allocated bytes; largest first.
     #[default]
     LiveBytes,
-    /// Live instances, then allocated instances.
+    /// By growth of live instances, then of allocated instances; largest first.
     LiveInstances,
-    /// Class names, without figures.
+    /// By class name only.
     Class,
 }
 
-/// An allocation site.
+/// Comparison of one allocation site in two recordings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SiteRow {
     /// Stem of the class name, equal in every run.
@@ -60,11 +60,11 @@ pub struct SiteRow {
     pub live_instances: Change,
     /// Bytes ever allocated; `None` if only one file recorded freed objects.
     pub allocated_bytes: Option<Change>,
-    /// Number of objects ever allocated; `None` likewise.
+    /// Number of objects ever allocated; `None` if only one file recorded freed objects.
     pub allocated_instances: Option<Change>,
 }
 
-/// A sampled stack.
+/// Comparison of the samples of one stack in two recordings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleRow {
     /// Number of the stack in [`ComparedRows::stacks`].
@@ -73,22 +73,22 @@ pub struct SampleRow {
     pub status: Status,
     /// Number of samples.
     pub samples: Change,
-    /// Share of all samples of the run.
+    /// Percentage of all samples of each recording.
     pub self_percent: Percent,
 }
 
-/// A stack with measured time.
+/// Comparison of the measured time of one stack in two recordings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ComparedTimeRow {
     /// Number of the stack in [`ComparedRows::stacks`].
     pub stack: TraceSerial,
-    /// Method as the rows name it.
+    /// Method named by the rows of the table.
     pub method: Option<Arc<str>>,
     /// Status of the row.
     pub status: Status,
     /// Number of calls.
     pub count: Change,
-    /// Share of all time of the run.
+    /// Percentage of the total time of each recording.
     pub self_percent: Percent,
     /// Time in milliseconds, estimated; `None` if a file states no total.
     pub self_ms: Option<Change>,
@@ -108,14 +108,14 @@ impl Percent {
         Self { old: two_decimals(old), new: two_decimals(new) }
     }
 
-    /// Returns the growth in percentage points: the difference of the figures shown.
+    /// Returns the growth in percentage points: the difference between the two rounded percentages.
     pub fn delta(self) -> f64 {
         // Never -0.
         two_decimals(self.new - self.old) + 0.0
     }
 }
 
-/// Compares allocation sites of these classes; of all if empty.
+/// Compares the allocation sites of the given classes, or of all classes if none are given.
 pub fn sites(
     old: &Profile,
     new: &Profile,
@@ -171,7 +171,7 @@ pub fn sites(
     ComparedRows { stacks: stacks.traces, rows }
 }
 
-/// Compares CPU SAMPLES of stacks that match a filter.
+/// Compares CPU SAMPLES of stacks that match the filter.
 pub fn samples(old: &Profile, new: &Profile, filter: &StackFilter) -> ComparedRows<SampleRow> {
     let mut stacks = DistinctStacks::default();
     let mut rows: Sums<TraceSerial, u64> = Sums::default();
@@ -206,7 +206,7 @@ pub fn samples(old: &Profile, new: &Profile, filter: &StackFilter) -> ComparedRo
     ComparedRows { stacks: stacks.traces, rows }
 }
 
-/// Compares CPU TIME of stacks that match a filter.
+/// Compares CPU TIME of stacks that match the filter.
 pub fn times(old: &Profile, new: &Profile, filter: &StackFilter) -> ComparedRows<ComparedTimeRow> {
     #[derive(Default)]
     struct TimeSum {
@@ -262,10 +262,11 @@ fn grown(percent: Percent) -> Reverse<i64> {
     Reverse((percent.delta() * 100.0).round() as i64)
 }
 
-/// Sums of rows in the old and in the new file; `None` if absent. The files choose the keys, so the hash is seeded.
+/// Sums of rows in the old and in the new file by key; `None` if the file has no such row. The files choose the keys, so the
+/// hash is seeded.
 type Sums<K, T> = HashMap<K, [Option<T>; 2]>;
 
-/// Adds to the sum of one side; 0 is the old one.
+/// Updates the sum of a key on one side: 0 is the old file, 1 the new one.
 fn add<K: Hash + Eq, T: Default>(rows: &mut Sums<K, T>, key: K, side: usize, add: impl FnOnce(&mut T)) {
     if let Some(sum) = rows.entry(key).or_default().get_mut(side) {
         add(sum.get_or_insert_default());
@@ -284,7 +285,7 @@ pub(super) fn class_name(class: &str) -> Cow<'_, str> {
     }
 }
 
-/// Distinct stacks by the frames shown, which the files choose, so the hashes are seeded.
+/// Distinct stacks, distinguished by the frames shown. The files choose these, so the hashes are seeded.
 #[derive(Default)]
 struct DistinctStacks {
     traces: Traces,
@@ -313,13 +314,13 @@ impl DistinctStacks {
         }
     }
 
-    /// Returns the number of a frame as shown: all unknown lines are equal.
+    /// Returns the number of a frame as shown: all unknown line numbers are treated as equal.
     fn frame(&mut self, frame: &Frame) -> u32 {
         let class = frame.class.as_ref().map(|class| self.name(class));
         self.traces.intern(Frame { class, ..frame.as_shown() })
     }
 
-    /// Returns the number of a stack of these frames.
+    /// Returns the number of the stack with these frame numbers.
     fn number(&mut self, frames: Vec<u32>) -> TraceSerial {
         if let Some(number) = self.numbers.get(frames.as_slice()) {
             return *number;
@@ -334,7 +335,7 @@ impl DistinctStacks {
     /// Orders stacks by their frames, innermost first.
     fn order(&self, left: TraceSerial, right: TraceSerial) -> Ordering {
         let frames = |stack| self.traces.get(stack).into_iter().flat_map(|trace| self.traces.frames(trace));
-        // Stacks with the same names are in the order in which they were found.
+        // Stacks with the same names keep the order in which they were found.
         let serials = left.cmp(&right);
         let (mut left, mut right) = (frames(left), frames(right));
         loop {
@@ -349,7 +350,7 @@ impl DistinctStacks {
     }
 }
 
-/// Orders frames of one table, in which equal names are shared.
+/// Orders frames of one table by their names; equal names share one allocation.
 fn by_names(left: &Frame, right: &Frame) -> Ordering {
     let name = |of: fn(&Frame) -> &Option<Arc<str>>| match (of(left), of(right)) {
         (Some(left), Some(right)) if Arc::ptr_eq(left, right) => Ordering::Equal,
@@ -359,7 +360,7 @@ fn by_names(left: &Frame, right: &Frame) -> Ordering {
     names.then_with(|| name(|frame| &frame.source)).then_with(|| left.line.cmp(&right.line))
 }
 
-/// Stack numbers of one file's traces.
+/// Numbers in [`DistinctStacks`] for the traces of one file.
 struct StackNumbers<'a> {
     stacks: &'a mut DistinctStacks,
     traces: &'a Traces,
@@ -372,7 +373,7 @@ impl<'a> StackNumbers<'a> {
         Self { stacks, traces, of_trace: HashMap::new(), of_frame: FxHashMap::default() }
     }
 
-    /// Returns the stack number of a trace. A trace that is not in the file equals an empty one.
+    /// Returns the stack number of a trace. A trace that is missing from the file is treated as an empty one.
     fn stack_number(&mut self, trace: TraceSerial) -> TraceSerial {
         if let Some(number) = self.of_trace.get(&trace) {
             return *number;
@@ -402,7 +403,7 @@ mod tests {
     use super::*;
     use hprof_writer::hostile_keys::is_seeded;
 
-    /// The file chooses the keys: without a seed it could choose those that collide.
+    /// The file chooses the keys: without a seed it could choose keys that collide.
     #[test]
     fn hashes_are_seeded() {
         let DistinctStacks { numbers, names, .. } = DistinctStacks::default();
@@ -448,7 +449,7 @@ mod tests {
             Origin::Recorded,
             vec![site("byte[]", 1, 100), site("a.B", 2, 10), site("a.B", 3, 5), site("a.Gone", 9, 7)],
         );
-        // Other serial numbers; two traces and two loaders that look the same.
+        // Different serial numbers; two traces and two loaders that look the same.
         let new = with_sites(
             &[(7, same), (8, PUT), (9, PUT)],
             Origin::Recorded,
@@ -471,7 +472,7 @@ mod tests {
             rows,
             [
                 ("byte[]", "a.Map.put;a.Main.main".to_owned(), Status::Changed, 21, 3),
-                // A trace that is not in the file equals an empty one.
+                // A trace that is missing from the file is treated as an empty one.
                 ("a.B", String::new(), Status::Same, 0, 1),
                 ("a.B", "a.Main$$Lambda*.run;a.Main.main".to_owned(), Status::Same, 0, 1),
                 ("a.Gone", String::new(), Status::Gone, -7, 0),

@@ -10,12 +10,12 @@ use super::profile::{Frame, Samples, Traces};
 use super::stack_filter::StackFilter;
 use hprof_base::sorting::SortRows;
 
-/// Query for samples.
+/// Query for CPU SAMPLES.
 #[derive(Debug, Clone, Default)]
 pub struct CpuQuery {
     /// Filter of traces by their frames.
     pub filter: StackFilter,
-    /// Minimum share of all samples that a row needs.
+    /// Minimum share of all samples that a row needs, from 0 to 1.
     pub cutoff: f64,
     /// Order of the rows.
     pub sort_by: CpuOrder,
@@ -23,13 +23,13 @@ pub struct CpuQuery {
     pub top: Option<usize>,
 }
 
-/// Order of rows. Equal rows stay in the order of their ranks.
+/// Order of rows of CPU SAMPLES. Rows with equal keys are ordered by rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CpuOrder {
-    /// By samples, descending; of groups, by samples in the group itself.
+    /// By samples, descending; for groups, by samples in the group itself.
     #[default]
     Samples,
-    /// By samples in the group or in anything it called, descending. For groups only.
+    /// By samples in the group or in anything that it called, descending. For groups only.
     Total,
     /// By serial number of the trace.
     Trace,
@@ -40,7 +40,7 @@ pub enum CpuOrder {
 /// Samples of a trace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RankedSamples {
-    /// Rank among all traces, from 1: by samples if rows are sorted by them, else in the order of the file.
+    /// Rank among all traces, from 1: by samples if rows are sorted by samples or totals, else in the order of the file.
     pub rank: u64,
     /// Trace serial number.
     pub trace: TraceSerial,
@@ -48,7 +48,7 @@ pub struct RankedSamples {
     pub samples: u64,
     /// Percentage of all samples, to two decimals.
     pub self_percent: f64,
-    /// Percentage of all samples in this row and those of lower rank, to two decimals.
+    /// Percentage of all samples in this row and all rows ranked before it, to two decimals.
     pub accumulated_percent: f64,
     /// Method of the trace's innermost frame.
     pub method: Option<String>,
@@ -57,9 +57,9 @@ pub struct RankedSamples {
 /// Samples of a method, class or package.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupRow {
-    /// Rank among all groups, from 1: by the samples that rows are sorted by, else by those in the group itself.
+    /// Rank among all groups, from 1: by total samples if rows are sorted by them, else by samples in the group itself.
     pub rank: u64,
-    /// Name; `None` for samples of traces without frames, or whose frame has no class.
+    /// Name of the method, class or package; `None` for samples of traces without frames, or whose frame has no class.
     pub name: Option<String>,
     /// Samples in which the group was running.
     pub self_samples: u64,
@@ -72,7 +72,7 @@ pub struct GroupRow {
     pub total_percent: f64,
 }
 
-/// Rows that match a query.
+/// Rows of CPU SAMPLES that match a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CpuReport<R> {
     /// Rows, at most `top`.
@@ -121,7 +121,7 @@ pub fn by_trace(samples: &Samples, traces: &Traces, question: &CpuQuery) -> CpuR
     CpuReport { rows, matching, samples: sum }
 }
 
-/// Grouping of [`by_group`].
+/// Key by which [`by_group`] groups samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CpuGroupBy {
     /// Methods, by class and name.
@@ -133,7 +133,7 @@ pub enum CpuGroupBy {
 }
 
 impl CpuGroupBy {
-    /// Returns the name of a frame's group.
+    /// Returns the name of the group that a frame belongs to.
     fn name(self, frame: &Frame) -> Option<String> {
         match self {
             Self::Method => Some(frame.qualified_method()),
@@ -176,7 +176,7 @@ pub fn by_group(
 
 /// Sums of samples by group.
 struct CpuGroups {
-    /// Group of each frame number.
+    /// Index of the group of each frame, by frame number.
     of_frame: Vec<usize>,
     groups: Vec<CpuGroup>,
 }
@@ -186,7 +186,7 @@ struct CpuGroup {
     name: Option<String>,
     self_samples: u64,
     total_samples: u64,
-    /// Number of the row counted last: recursion counts once.
+    /// Number of the last row that was counted, so that recursion counts once.
     counted: u64,
 }
 
@@ -248,7 +248,7 @@ impl CpuGroups {
     }
 }
 
-/// Returns whether samples are below the cutoff, compared as the agent does.
+/// Returns whether the share of samples is below the cutoff, compared as the agent does.
 fn is_below(samples: u64, whole: u64, cutoff: f64) -> bool {
     ratio(samples, whole) < cutoff
 }
@@ -291,7 +291,7 @@ mod tests {
             by_trace(&samples, &traces, &question).rows.iter().map(|row| row.rank).collect()
         };
         let by = |sort_by| CpuQuery { sort_by, ..CpuQuery::default() };
-        // A file in another order: the first row has rank 1, and shares accumulate from there.
+        // A file in another order: the first row has rank 1, and percentages accumulate from there.
         let other = Samples { rows: samples.rows.iter().rev().copied().collect(), ..samples.clone() };
         let ranked = |sort_by| -> Vec<(u64, u32, f64)> {
             let rows = by_trace(&other, &traces, &by(sort_by)).rows;

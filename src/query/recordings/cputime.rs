@@ -1,4 +1,4 @@
-//! CPU TIME (ms), and calls of `cpu=old`: time as measured by the agent.
+//! CPU TIME (ms), MONITOR TIME and calls of `cpu=old`: time as measured by the agent.
 
 use std::cmp::Reverse;
 
@@ -13,9 +13,9 @@ use hprof_format::percent::ratio;
 pub struct TimeQuery {
     /// Filter of traces by their frames.
     pub filter: StackFilter,
-    /// Patterns of the row's name, which is the monitor's class in MONITOR TIME; any if empty.
+    /// Patterns of the method's name, or of the monitor's class in MONITOR TIME; any if empty.
     pub names: Vec<ClassPattern>,
-    /// Minimum share of the whole time that a row needs.
+    /// Minimum share of the total time that a row needs, from 0 to 1.
     pub cutoff: f64,
     /// Order of the rows; that of the file by default.
     pub sort_by: Option<TimeOrder>,
@@ -23,7 +23,7 @@ pub struct TimeQuery {
     pub top: Option<usize>,
 }
 
-/// Order of rows. Equal rows stay in the order of the file.
+/// Order of rows of CPU TIME, MONITOR TIME or `cpu=old`. Equal rows stay in the order of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeOrder {
     /// By time, descending.
@@ -36,7 +36,7 @@ pub enum TimeOrder {
     Method,
 }
 
-/// A row.
+/// Row of CPU TIME or MONITOR TIME with its rank.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RankedTime<'a> {
     /// Rank among all rows, from 1: by the figure that rows are sorted by, else in the order of the file.
@@ -45,12 +45,11 @@ pub struct RankedTime<'a> {
     pub time: &'a TimeRow,
     /// Method of the trace's innermost frame.
     pub method: Option<String>,
-    /// Time in milliseconds, if it was not measured estimated from the percentage of the total; `None` if the total is
-    /// unusable.
+    /// Time in milliseconds: measured, or else estimated from the percentage of the total; `None` if the total is unusable.
     pub self_ms: Option<u64>,
 }
 
-/// Rows that match a query.
+/// Rows with times that match a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimeReport<R> {
     /// Rows, at most `top`.
@@ -98,7 +97,7 @@ pub fn times<'a>(
     TimeReport { rows, matching }
 }
 
-/// Returns a percentage of a total.
+/// Returns a percentage of a total in milliseconds; `None` if the total is negative.
 pub(super) fn milliseconds(percent: f64, total_ms: i64) -> Option<u64> {
     let total = u64::try_from(total_ms).ok()?;
     // The file has two decimals: a product of integers is not rounded twice.
@@ -111,12 +110,12 @@ pub(super) fn milliseconds(percent: f64, total_ms: i64) -> Option<u64> {
     u64::try_from((u128::from(total) * u128::from(hundredths) + 5_000) / 10_000).ok()
 }
 
-/// Query for calls.
+/// Query for calls in the table of `cpu=old`.
 #[derive(Debug, Clone, Default)]
 pub struct CallQuestion {
     /// Filter that the caller or the callee must match.
     pub filter: StackFilter,
-    /// Minimum share of the total time that a call needs.
+    /// Minimum share of the total time that a call needs, from 0 to 1.
     pub cutoff: f64,
     /// Order of the rows; that of the file by default. Calls have no trace.
     pub sort_by: Option<TimeOrder>,
@@ -124,7 +123,7 @@ pub struct CallQuestion {
     pub top: Option<usize>,
 }
 
-/// A row of `cpu=old`.
+/// Call of `cpu=old` with its rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallRow<'a> {
     /// Rank among all calls, from 1: by the figure that rows are sorted by, else in the order of the file.
@@ -133,7 +132,7 @@ pub struct CallRow<'a> {
     pub call: &'a Call,
 }
 
-/// Returns matching calls of one method by another.
+/// Returns the calls that match a query.
 pub fn calls<'a>(calls: &'a [Call], question: &CallQuestion) -> TimeReport<CallRow<'a>> {
     let whole = calls.iter().fold(0u64, |sum, call| sum.saturating_add(positive(call.time_ms)));
     let is_meant = |call: &Call| {
@@ -162,7 +161,7 @@ pub fn calls<'a>(calls: &'a [Call], question: &CallQuestion) -> TimeReport<CallR
     TimeReport { rows, matching }
 }
 
-/// Returns a time, or 0 if it overflowed.
+/// Returns the time, or 0 if it is negative because it overflowed.
 fn positive(time_ms: i64) -> u64 {
     u64::try_from(time_ms).unwrap_or(0)
 }

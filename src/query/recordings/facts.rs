@@ -38,7 +38,7 @@ impl RankedSamples {
 }
 
 impl RankedSite {
-    /// Returns `count`; `None` for a site of samples, which do not have this figure.
+    /// Returns `count`; `None` for a site that is estimated from samples, for which this count is unknown.
     fn unless_sampled(&self, count: u64) -> Option<u64> {
         (self.site.samples == 0).then_some(count)
     }
@@ -71,7 +71,7 @@ impl RankedSite {
 }
 
 impl AllocationSite {
-    /// Returns the facts of an allocation site by its frame, regardless of the counted samples.
+    /// Returns the frame and the allocation rate of a site as facts.
     pub fn facts() -> Vec<Fact<Self>> {
         vec![
             Fact::new(names::FRAME, |site: &Self| site.frame.as_ref().map(ToString::to_string).into())

@@ -13,16 +13,16 @@ use super::profile::binary::Want;
 use super::profile::flight::{self, allocations};
 use super::stacks::{StackQuery, StackWeight, stacks};
 
-/// Number of keys of a recording.
+/// Number of keys in each recording.
 const KEYS: usize = 130_000;
-/// Maximum time to read a recording in all ways. A table in which all keys collide takes a multiple of it: 8 * 10^9
-/// comparisons.
+/// Maximum time to read a recording in all ways. A table in which all keys collide needs 8 * 10^9 comparisons, which takes much
+/// longer.
 const MAX_TIME: Duration = Duration::from_secs(10);
 
 const CLASS: i64 = 31;
 const TRACE: i64 = 35;
 
-/// Returns a recording of allocations: class, stack and shallow size of each. Frames of a stack are given by their lines.
+/// Returns a recording of allocations, given by class, stack and shallow size. The frames of a stack are given by their lines.
 fn recording(
     classes: &[(i64, &str)],
     stacks: &[[i64; 2]],
@@ -69,7 +69,7 @@ fn recording(
     made.finish()
 }
 
-/// Reads a recording in all ways, and returns the number of allocations of its sites.
+/// Reads a recording in all ways, and returns the number of allocations at its sites.
 fn read_every_way(bytes: &[u8]) -> u64 {
     let recording = Recording::new(bytes).unwrap();
     let want = Want { sites: true, threads: true, ..Want::default() };

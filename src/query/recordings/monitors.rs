@@ -1,4 +1,4 @@
-//! Events of threads at monitors, summed up. Contention is [`super::cputime::times`] over MONITOR TIME.
+//! Waits, sleeps and exits of threads at monitors, summed up. [`super::cputime::times`] over MONITOR TIME reports contention.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -7,7 +7,7 @@ use super::profile::{Wait, WaitKind};
 use hprof_base::naming::pattern::{self, ClassPattern};
 use hprof_base::sorting::SortRows;
 
-/// Events of a thread at the monitors of a class.
+/// Summed events of one thread at the monitors of one class.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WaitRow {
     /// Class of the monitors; `None` for sleeping.
@@ -16,7 +16,7 @@ pub struct WaitRow {
     pub thread: Option<u32>,
     /// Number of WAIT lines: the thread began to wait.
     pub waits: u64,
-    /// Number of these with a timeout.
+    /// Number of WAIT lines with a timeout.
     pub timed: u64,
     /// Number of WAITED lines: the thread finished waiting.
     pub waited: u64,
@@ -30,17 +30,17 @@ pub struct WaitRow {
     pub exits: u64,
 }
 
-/// Query for events at monitors.
+/// Query for events of threads at monitors.
 #[derive(Debug, Clone, Default)]
 pub struct WaitQuestion {
-    /// Patterns of the monitors' classes; all, and sleeping, if empty.
+    /// Patterns of the monitors' classes; all classes and sleeps if empty.
     pub monitors: Vec<ClassPattern>,
     /// Maximum number of rows; all by default.
     pub top: Option<usize>,
 }
 
-/// Sums up lines by class of the monitor and by thread: most lines first, equal rows in the order of the file. Returns
-/// at most `top` rows and the number of all.
+/// Sums up lines by class of the monitor and by thread: most lines first, equal rows in the order of the file. Returns at most
+/// `top` rows, and the number of all rows.
 pub fn waits(lines: &[Wait], question: &WaitQuestion) -> (Vec<WaitRow>, u64) {
     let mut rows: Vec<WaitRow> = Vec::new();
     let mut numbers: HashMap<(Option<&str>, Option<u32>), usize> = HashMap::new();

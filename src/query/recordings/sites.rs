@@ -1,4 +1,4 @@
-//! Allocation sites.
+//! Query for allocation sites by class, method or trace.
 
 use std::cmp::Reverse;
 
@@ -19,15 +19,15 @@ pub struct SiteQuery {
     pub methods: Vec<MethodPattern>,
     /// Serial numbers of traces; any if empty.
     pub traces: Vec<TraceSerial>,
-    /// Minimum share of all live bytes that a site needs.
+    /// Minimum share of all live or all allocated bytes that a site needs, from 0 to 1.
     pub cutoff: f64,
-    /// Order of the rows; that of the file by default.
+    /// Order of the rows; `None` for the order of the file.
     pub sort_by: Option<SiteOrder>,
     /// Maximum number of rows; all by default.
     pub top: Option<usize>,
 }
 
-/// Order of sites. Equal rows stay in the order of the file.
+/// Order of allocation sites. Equal rows stay in the order of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SiteOrder {
     /// By live bytes, descending.
@@ -44,22 +44,22 @@ pub enum SiteOrder {
     Trace,
 }
 
-/// A site.
+/// Allocation site with its rank.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RankedSite {
     /// Rank among all sites, from 1: by the figure that rows are sorted by, else in the order of the file.
     pub rank: u64,
     /// Site with its figures.
     pub site: Site,
-    /// Method of the trace's innermost frame.
+    /// Method of the innermost frame of the site's trace.
     pub method: Option<String>,
-    /// Percentage of the figure that rows are sorted by, else of live bytes as in the file; to two decimals.
+    /// Percentage of the figure by which rows are sorted, to two decimals; otherwise of live bytes, as in the file.
     pub self_percent: f64,
-    /// Percentage of this row and all before it, in that order, else in that of the file.
+    /// Percentage of this row and all rows ranked before it, to two decimals.
     pub accumulated_percent: f64,
 }
 
-/// Sums over sites.
+/// Sums over allocation sites.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Number of sites.
@@ -72,11 +72,11 @@ pub struct Totals {
     pub allocated_bytes: u64,
     /// Allocated instances.
     pub allocated_instances: u64,
-    /// Samples; with any, only allocated bytes are known.
+    /// Number of samples; if it is not 0, only allocated bytes are known.
     pub samples: u64,
 }
 
-/// Sites that match a query.
+/// Allocation sites that match a query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SiteReport {
     /// Sites, at most `top`.
@@ -111,7 +111,7 @@ pub fn sites(sites: &Sites, traces: &Traces, question: &SiteQuery) -> SiteReport
         _ => {}
     }
     let matching = totals(found.iter().map(|(_, site)| *site));
-    // As stated, unless rows are sorted by another figure: percentages of live bytes would not be in order.
+    // Percentages as in the file, unless rows are sorted by another figure: percentages of live bytes would not be in order.
     let figure: Option<fn(&Site) -> u64> = match question.sort_by {
         None | Some(SiteOrder::Live | SiteOrder::Class | SiteOrder::Trace) => None,
         Some(SiteOrder::LiveInstances) => Some(|site| site.live_instances),
@@ -139,7 +139,7 @@ pub fn sites(sites: &Sites, traces: &Traces, question: &SiteQuery) -> SiteReport
     SiteReport { rows, matching }
 }
 
-/// Returns whether a site's shares of all live and of all allocated bytes are below the cutoff, compared as the agent
+/// Returns whether both shares of a site, of all live and of all allocated bytes, are below the cutoff, compared as the agent
 /// does.
 fn is_below(site: &Site, total: Option<&Site>, cutoff: f64) -> bool {
     let part = match total {
@@ -153,13 +153,13 @@ fn is_below(site: &Site, total: Option<&Site>, cutoff: f64) -> bool {
     part < cutoff
 }
 
-/// Sums up sites.
+/// Returns the sums over the given sites.
 pub fn totals<'a>(sites: impl Iterator<Item = &'a Site>) -> Totals {
     sites.fold(Totals::default(), Totals::plus)
 }
 
 impl Totals {
-    /// Adds a site.
+    /// Returns the totals with a site added.
     pub(super) fn plus(self, site: &Site) -> Self {
         Self {
             rows: self.rows + 1,
@@ -213,7 +213,7 @@ mod tests {
         super::sites(sites, &traces, question).rows.iter().map(|row| row.rank).collect()
     }
 
-    /// Traces, which identify the sites of the sample, with ranks.
+    /// Returns the traces, which identify the sites of the sample, with their ranks.
     fn ranked_traces(question: &SiteQuery) -> Vec<(u32, u64)> {
         let sites = sample();
         let answer = super::sites(&sites, &Traces::default(), question);
@@ -228,7 +228,7 @@ mod tests {
             (Some(SiteOrder::LiveInstances), [(1, 1), (3, 2), (2, 3)]),
             (Some(SiteOrder::Allocated), [(2, 1), (3, 2), (1, 3)]),
             (Some(SiteOrder::AllocatedInstances), [(3, 1), (1, 2), (2, 3)]),
-            // Sorted by no figure: ranks of the file.
+            // Not sorted by a figure: ranks of the file.
             (Some(SiteOrder::Class), [(1, 2), (2, 3), (3, 1)]),
             (Some(SiteOrder::Trace), [(1, 2), (2, 3), (3, 1)]),
         ] {
@@ -251,10 +251,10 @@ mod tests {
     fn the_cutoff_keeps_what_is_on_it() {
         let at = |cutoff| SiteQuery { cutoff, sort_by: Some(SiteOrder::Allocated), ..SiteQuery::default() };
         assert_eq!(ranks(&sample(), &at(0.25)), [1, 2, 3]);
-        // Share of live or allocated bytes: the third has 46.5 percent of the latter.
+        // Share of live or of allocated bytes: the third site has 46.5 percent of all allocated bytes.
         assert_eq!(ranks(&sample(), &at(0.250_000_1)), [1, 2]);
         assert_eq!(ranks(&sample(), &at(0.47)), [2]);
-        // A text states percentages only; any share of 0 is below the cutoff.
+        // A text contains only percentages; any share of 0 is below the cutoff.
         assert_eq!(ranks(&Sites { total: None, ..sample() }, &at(0.25)), [1, 2, 3]);
         assert_eq!(ranks(&Sites { total: None, ..sample() }, &at(0.3)), [2]);
         let nothing = Sites { total: Some(Site::default()), ..sample() };

@@ -1,4 +1,4 @@
-//! Filter of stack traces by the class or method of a frame.
+//! Filter of stack traces by the classes and methods of their frames.
 
 use super::profile::{Frame, Traces};
 use hprof_base::naming::pattern::{ClassPattern, MethodPattern};
@@ -9,12 +9,12 @@ use hprof_values::TraceSerial;
 pub struct StackFilter {
     /// Patterns of classes, one of which a frame must match.
     pub classes: Vec<ClassPattern>,
-    /// Patterns of class and method, one of which a frame must match.
+    /// Patterns of qualified methods (`CLASS.METHOD`), one of which a frame must match.
     pub methods: Vec<MethodPattern>,
 }
 
 impl StackFilter {
-    /// Applies the filter to each distinct frame once.
+    /// Applies the filter to each distinct frame of the traces once.
     pub fn matcher<'a>(&self, traces: &'a Traces) -> Matcher<'a> {
         let frames = |is_meant: &dyn Fn(&Frame) -> bool| -> Vec<bool> {
             (0u32..).map_while(|number| traces.frame(number)).map(is_meant).collect()
@@ -33,7 +33,7 @@ impl StackFilter {
         }
     }
 
-    /// Returns whether one of these methods, given as class and name, matches.
+    /// Returns whether a stack with these methods, given as class and method name, matches the filter.
     pub fn matches_any<'m>(&self, methods: impl Iterator<Item = (&'m str, &'m str)> + Clone) -> bool {
         let class = self.classes.is_empty()
             || methods.clone().any(|(class, _)| self.classes.iter().any(|one| one.matches(class)));
@@ -50,14 +50,14 @@ impl StackFilter {
 #[derive(Debug)]
 pub struct Matcher<'a> {
     traces: &'a Traces,
-    /// Match of each frame's class, if classes are filtered.
+    /// By frame number: `true` if the frame's class matches; `None` if classes are not filtered.
     classes: Option<Vec<bool>>,
-    /// Match of each frame's method, if methods are filtered.
+    /// By frame number: `true` if the frame's method matches; `None` if methods are not filtered.
     methods: Option<Vec<bool>>,
 }
 
 impl Matcher<'_> {
-    /// Returns whether the trace with this serial number matches. A missing one does only if the filter is empty.
+    /// Returns whether the trace with this serial number matches. A missing trace matches only if the filter is empty.
     pub fn matches(&self, serial: TraceSerial) -> bool {
         if self.classes.is_none() && self.methods.is_none() {
             return true;
@@ -83,7 +83,7 @@ pub(crate) mod tests {
         Frame { class: Some(class.into()), method: Some(method.into()), source: None, line: 1 }
     }
 
-    /// Creates traces by serial number, frames innermost first as `class.method`.
+    /// Creates traces from serial numbers and lists of class and method, innermost frame first.
     pub(crate) fn traces(of: &[(u32, &[(&str, &str)])]) -> Traces {
         let mut traces = Traces::default();
         for (serial, frames) in of {

@@ -1,4 +1,4 @@
-//! Owners of stack traces in a heap dump, by the serial numbers that roots give to Thread objects.
+//! Threads of stack traces in a heap dump, found by the serial numbers in the roots for Thread objects.
 
 use crate::profile::StartedThread;
 use hprof_index::ObjectGraph;
@@ -6,8 +6,8 @@ use hprof_model::objects::label::Labels;
 use hprof_model::objects::selection::ThreadPattern;
 use hprof_values::RootKind;
 
-/// Returns the matching threads, as if START THREAD records named them. If several objects have one serial number, the
-/// first one counts.
+/// Returns the threads that match, in the form of threads from START THREAD records. If several objects have the same serial
+/// number, the first one counts.
 pub fn matching_threads(
     graph: &ObjectGraph,
     labels: &Labels<'_>,

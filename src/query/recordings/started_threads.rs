@@ -7,7 +7,7 @@ use hprof_model::objects::selection::ThreadPattern;
 /// Query for started threads.
 #[derive(Debug, Clone, Default)]
 pub struct StartedThreadQuery {
-    /// Pattern of names, or an object ID.
+    /// Pattern of the thread's name, or an object ID.
     pub name: Option<ThreadPattern>,
     /// Order of the rows; that of the file by default.
     pub sort_by: Option<StartedThreadOrder>,
@@ -15,7 +15,7 @@ pub struct StartedThreadQuery {
     pub top: Option<usize>,
 }
 
-/// Order of threads. Equal rows stay in the order of the file.
+/// Order of started threads. Equal rows stay in the order of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartedThreadOrder {
     /// By serial number.

@@ -1,9 +1,9 @@
-//! Counts of recorded facts: one row of figures.
+//! Counts of the facts in a profile.
 
 use super::profile::{Origin, Profile};
 use super::sites::{Totals, totals};
 
-/// Counts of a profile.
+/// Number of recorded facts of each kind in a profile.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProfileCounts {
     /// Number of traces.
@@ -16,7 +16,7 @@ pub struct ProfileCounts {
     pub threads_ended: u64,
     /// Allocation sites, if the writer recorded any.
     pub sites: Option<SiteCount>,
-    /// Number of samples and of rows, if there are CPU SAMPLES.
+    /// Number of samples and number of rows, if there are CPU SAMPLES.
     pub samples: Option<(u64, u64)>,
     /// Total milliseconds and number of rows, if there is CPU TIME.
     pub cpu_time: Option<(i64, u64)>,
@@ -30,12 +30,12 @@ pub struct ProfileCounts {
     pub waits: u64,
 }
 
-/// Counts of allocation sites.
+/// Sums over allocation sites, as listed and as stated by the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SiteCount {
     /// Sums over the sites in the file.
     pub listed: Totals,
-    /// Sums stated in the file, which include sites that the writer left out; `rows` is 0.
+    /// Sums stated by the file, which include sites that the writer left out; `rows` is 0.
     pub stated: Option<Totals>,
 }
 

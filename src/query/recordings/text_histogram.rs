@@ -9,7 +9,7 @@ use hprof_values::ObjectId;
 use crate::profile::text::{TextClass, TextHeap};
 use hprof_model::histogram::{self, Histogram, HistogramGroupBy, HistogramQuery, HistogramRow, Loader};
 
-/// Counts classes, packages or loaders, as [`hprof_model::histogram::histogram`] does for a binary dump.
+/// Counts objects by class, package or loader, as [`hprof_model::histogram::histogram`] does for a binary dump.
 pub fn histogram(heap: &TextHeap, question: &HistogramQuery) -> Histogram {
     let mut rows: Vec<HistogramRow> = Vec::new();
     let mut known: FxHashMap<(Arc<str>, Option<ObjectId>), usize> = FxHashMap::default();

@@ -1,4 +1,4 @@
-//! Stack traces.
+//! Query for stack traces by serial number, frames or thread.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use hprof_base::naming::object_id::NoObjectId;
 use hprof_model::objects::selection::ThreadPattern;
 use hprof_values::TraceSerial;
 
-/// Query for traces.
+/// Query for stack traces.
 #[derive(Debug, Clone, Default)]
 pub struct TraceQuery {
     /// Serial numbers; all if empty.
@@ -45,7 +45,7 @@ impl FromStr for ThreadFilter {
     }
 }
 
-/// Traces that match a query.
+/// Stack traces that match a query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TraceReport<'a> {
     /// Traces in the order of the file, at most `top`.
@@ -75,7 +75,7 @@ pub fn traces<'a>(profile: &'a Profile, question: &TraceQuery) -> TraceReport<'a
     TraceReport { rows, matching }
 }
 
-/// Returns the started threads by serial number. Of several with one serial number the last counts.
+/// Returns the started threads by serial number. Of several threads with one serial number, the last one counts.
 pub fn started_threads(profile: &Profile) -> HashMap<u32, &StartedThread> {
     profile.threads.iter().map(|thread| (thread.serial, thread)).collect()
 }

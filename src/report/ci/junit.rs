@@ -1,5 +1,5 @@
-//! JUnit XML: results of checks as CI servers read them. The output conforms to both schemas in use: that of Jenkins
-//! (`junit-10.xsd` of its xUnit plugin) and that of Ant's JUnit tasks (`JUnit.xsd` by Windy Road).
+//! Results of checks as JUnit XML for CI servers. The output conforms to both schemas in use: the one of Jenkins
+//! (`junit-10.xsd` of its xUnit plugin) and the one of Ant's JUnit tasks (`JUnit.xsd` by Windy Road).
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -9,61 +9,62 @@ use quick_xml::events::{BytesDecl, BytesText, Event};
 
 use crate::escape;
 
-/// A set of checks.
+/// Test suite: the checks of one dump.
 #[derive(Debug, Clone)]
 pub struct Suite<'a> {
-    /// Name.
+    /// Name of the suite.
     pub name: &'a str,
     /// Creation time of the checked dump, RFC 3339.
     pub time: Option<&'a str>,
     /// Checks.
     pub cases: Vec<Case<'a>>,
-    /// Notes.
+    /// Notes about the checked dump.
     pub notes: Vec<&'a str>,
 }
 
-/// A check.
+/// Test case: a check and its result.
 #[derive(Debug, Clone)]
 pub struct Case<'a> {
-    /// Name.
+    /// Name of the check.
     pub name: &'a str,
-    /// Result.
+    /// Result of the check.
     pub result: Outcome<'a>,
 }
 
 /// Result of a check.
 #[derive(Debug, Clone)]
 pub enum Outcome<'a> {
-    /// Passed.
+    /// The check passed.
     Passed,
-    /// Failed.
+    /// The check failed.
     Failed {
         /// Kind of check.
         kind: &'a str,
-        /// Reason.
+        /// Reason for the failure.
         message: &'a str,
     },
-    /// Could not be evaluated.
+    /// The check could not be evaluated.
     Error {
         /// Kind of check.
         kind: &'a str,
-        /// Reason.
+        /// Reason for the error.
         message: &'a str,
     },
-    /// Reported without effect on the result.
+    /// The check is reported but does not affect the result.
     Skipped {
         /// Reason.
         message: String,
     },
 }
 
-/// Placeholders for an unknown time and an empty name, which the schemas require.
+/// Placeholder for an unknown time, as the schemas require a time.
 const NO_TIME: &str = "1970-01-01T00:00:00";
+/// Placeholder for an empty name, as the schemas require a name.
 const NO_NAME: &str = "-";
 /// Length of `2026-11-22T14:15:34`, without fractions and zone.
 const TIME_BYTES: usize = NO_TIME.len();
 
-/// Writes results.
+/// Writes test suites as one XML document.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -134,7 +135,7 @@ fn write_case<W: Write>(xml: &mut Writer<W>, suite: &str, case: &Case<'_>) -> io
     Ok(())
 }
 
-/// Replaces characters that XML 1.0 cannot contain, not even escaped, and those that would be misread.
+/// Escapes a text, including characters that XML 1.0 cannot contain in any form, and replaces an empty name.
 fn harmless(text: &str) -> Cow<'_, str> {
     let text = if text.is_empty() { Cow::Borrowed(NO_NAME) } else { escape::text(text) };
     if !text.contains(['\u{fffe}', '\u{ffff}']) {

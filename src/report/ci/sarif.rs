@@ -1,4 +1,4 @@
-//! SARIF 2.1.0: results as code hosts show them, each at a line of a file.
+//! Results of checks as SARIF 2.1.0 for code hosts, which show each result at a line of a file.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::escape;
 
-/// Severity of a result.
+/// Severity of a failed rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// Error.
@@ -31,25 +31,25 @@ impl Level {
     }
 }
 
-/// A rule that was evaluated.
+/// Rule that was evaluated.
 #[derive(Debug, Clone)]
 pub struct Rule<'a> {
-    /// Name.
+    /// Name of the rule.
     pub id: &'a str,
-    /// Description.
+    /// Description of the rule.
     pub about: String,
-    /// Severity if it fails.
+    /// Severity of a failure of the rule.
     pub level: Level,
 }
 
-/// A rule that failed.
+/// Failure of a rule.
 #[derive(Debug, Clone)]
 pub struct Failure<'a> {
-    /// Number of the rule.
+    /// Index of the rule in [`SarifRun::rules`].
     pub rule: usize,
-    /// Severity.
+    /// Severity of the failure.
     pub level: Level,
-    /// Reason.
+    /// Reason for the failure.
     pub message: String,
     /// Line of the rule, from 1.
     pub line: u64,
@@ -57,10 +57,10 @@ pub struct Failure<'a> {
     pub properties: Vec<(&'static str, crate::value::Value<'a>)>,
 }
 
-/// Results of a run.
+/// Evaluation of a rules file.
 #[derive(Debug, Clone)]
 pub struct SarifRun<'a> {
-    /// Version of the program.
+    /// Version of this program.
     pub version: &'a str,
     /// Rules file.
     pub file: &'a Path,
@@ -70,10 +70,10 @@ pub struct SarifRun<'a> {
     pub errors: Vec<&'a str>,
 }
 
-/// Repository of the program; empty if the package does not name it.
+/// Repository of this program; empty if the package does not state it.
 const ABOUT: &str = env!("CARGO_PKG_REPOSITORY");
 
-/// Writes results. Failures are consumed one by one, so any number of them takes no memory.
+/// Writes the evaluation of a rules file. Failures are consumed one by one, so any number of them takes no memory.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -128,7 +128,7 @@ struct DocumentRun<'r> {
     results: Results<'r>,
 }
 
-/// Results, each generated as it is written.
+/// List of results, each generated as it is written.
 struct Results<'r>(RefCell<&'r mut dyn Iterator<Item = Value>>);
 
 impl Serialize for Results<'_> {
@@ -169,8 +169,8 @@ fn result(run: &SarifRun<'_>, failure: &Failure<'_>, place: &Value) -> Value {
     })
 }
 
-/// Returns a text of a message, escaped, including the syntax of links and arguments (3.11.5 and 3.11.6 of the
-/// standard).
+/// Returns a text escaped for a message: in addition to the usual escapes, the syntax of links and arguments (3.11.5 and 3.11.6
+/// of the standard).
 fn plain(text: &str) -> String {
     let text = escape::text(text).replace('{', "{{").replace('}', "}}");
     if !text.contains("](") {
@@ -179,8 +179,8 @@ fn plain(text: &str) -> String {
     text.replace('\\', "\\\\").replace('[', "\\[").replace(']', "\\]")
 }
 
-/// Returns the URI of a file, and its base: a file below the current directory is relative to the sources, so that
-/// hosts find it.
+/// Returns the URI of a file and the name of its base. The URI of a file below the current directory is relative to the
+/// sources, so that code hosts find the file.
 fn uri(file: &Path) -> (String, Option<&'static str>) {
     let here = std::env::current_dir().ok();
     let below = here.as_deref().and_then(|here| file.strip_prefix(here).ok()).unwrap_or(file);

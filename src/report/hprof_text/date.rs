@@ -1,9 +1,9 @@
-//! Dates of a dump, as C's `ctime` writes them: `Sat Nov 21 01:58:24 2026`.
+//! Dates of a dump in the format of C's `ctime`: `Sat Nov 21 01:58:24 2026`.
 
 use hprof_format::date;
 use jiff::civil::{DateTime, datetime};
 
-/// Formats an RFC 3339 time, in UTC, like `ctime`. Other texts stay as they are; `None` is the start of 1970.
+/// Formats an RFC 3339 time, in UTC, like `ctime`. Any other text is unchanged; `None` becomes the start of 1970.
 pub(super) fn ctime(rfc3339: Option<&str>) -> String {
     let text = rfc3339.unwrap_or("1970-01-01T00:00:00Z");
     let since = text.trim_end_matches('Z').parse::<DateTime>().ok();

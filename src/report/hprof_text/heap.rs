@@ -1,4 +1,4 @@
-//! The HEAP DUMP of a text report.
+//! HEAP DUMP of a text report.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -20,7 +20,7 @@ use hprof_query::histogram;
 use hprof_query::recordings::profile::rfc3339;
 use hprof_values::{BasicType, IdSize, ObjectId, RootKind, be_id, be_ids};
 
-/// Writes the section.
+/// Writes the HEAP DUMP section.
 pub(super) fn write(
     report: &ReportHeap<'_>,
     out: &mut (dyn Write + Send),
@@ -62,22 +62,22 @@ pub(super) fn write(
     out.write_all(heap_text::END.as_bytes())
 }
 
-/// Common parts of the lines of a class's objects.
+/// Texts that the lines for a class's objects have in common.
 #[derive(Debug, Default)]
 struct ClassText {
-    /// Text from the object ID to the trace, ` (sz=24, trace=`; empty for classes whose objects vary in size.
+    /// Text from the object ID to the trace, such as ` (sz=24, trace=`; empty for classes whose objects vary in size.
     before_trace: Vec<u8>,
-    /// Name and ID of the class object, to the end of the line: `java.lang.String@7f0)`.
+    /// Text from the class name to the end of the line, such as `java.lang.String@7f0)`.
     name: Vec<u8>,
-    /// Range of each field name in `names`, for the references that the class itself declares.
+    /// Ranges in `names` for the fields with references that the class itself declares.
     fields: Vec<Range<u32>>,
 }
 
-/// Texts of all classes.
+/// Common texts of all classes.
 struct ClassTexts {
     /// Texts by class number.
     classes: Vec<ClassText>,
-    /// Names of fields, each as `\tname\t`, with another tab after those of up to seven bytes.
+    /// Names of fields, each as `\tname\t`, with a second trailing tab after names of up to seven bytes.
     names: Vec<u8>,
 }
 
@@ -106,7 +106,7 @@ impl ClassTexts {
     }
 }
 
-/// Collector of field names.
+/// Collector of field names. Equal names are stored once.
 #[derive(Default)]
 struct FieldNamePool {
     bytes: Vec<u8>,
@@ -127,7 +127,7 @@ impl FieldNamePool {
     }
 }
 
-/// Formatter of sub-records.
+/// Formatter of heap dump sub-records.
 struct Formatter<'a, 't, 's, 'o> {
     bytes: &'a [u8],
     id_size: IdSize,
@@ -135,11 +135,11 @@ struct Formatter<'a, 't, 's, 'o> {
     plans: &'a RecordPlans<'a>,
     texts: &'a ClassTexts,
     text: &'t mut Text<'s, 'o>,
-    /// Range of elements, for part of a long array.
+    /// Range of elements, if the chunk is a part of a long array.
     elements: Option<Range<u32>>,
-    /// Most recent class.
+    /// Class that was looked up last, by object ID of its class object.
     last: (ObjectId, Option<ClassNumber>),
-    /// Classes of an instance, from its own upwards, with the bytes of each one's fields.
+    /// Class of an instance and its superclasses, each with the bytes of its fields.
     levels: Vec<(&'a ClassText, &'a ClassPlan, &'a [u8])>,
 }
 
@@ -167,7 +167,7 @@ impl Formatter<'_, '_, '_, '_> {
         push_decimal(&mut self.text.made, number);
     }
 
-    /// Writes the name of a class to the end of the line.
+    /// Writes the end of the line from the class name on.
     #[inline(always)]
     fn end_of_class(&mut self, text: Option<&ClassText>, id: ObjectId) {
         match text {
@@ -176,7 +176,7 @@ impl Formatter<'_, '_, '_, '_> {
         }
     }
 
-    /// Writes a line of a class object, if it refers to something.
+    /// Writes a line for a reference of a class object, unless it is null.
     fn reference(&mut self, reference: ClassReference<'_>, id: ObjectId) {
         heap_text::class_reference(&mut self.text.made, reference, id.0);
         self.text.limit();
@@ -210,7 +210,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
         self.decimal(record.trace.0);
         self.put(b", class=");
         self.end_of_class(text, record.class);
-        // The fields of the topmost superclass come first, as the agent writes them.
+        // The fields of the topmost superclass come first, as in the agent's output.
         if let Some(plan) = plan {
             let levels = self.plans.levels(plan, record.fields);
             self.levels.extend(
@@ -260,7 +260,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
 
     fn class(&mut self, record: ClassDump<'a>) {
         let number = self.plans.class(record.id);
-        // A class that is dumped again counts once.
+        // A class that is dumped a second time is not counted again.
         let Some(class) = number.filter(|number| self.plans.is_counted(*number, record.offset)) else {
             return;
         };
@@ -309,7 +309,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
                 words = format!("<JNI monitor>, thread={thread}, frame={frame}");
                 heap_text::RootLine::Other(&words)
             }
-            // Kinds of Android, for which the agent has no names.
+            // Root kinds of Android, for which the agent has no names.
             other => {
                 words = format!("<{}>", other.name());
                 heap_text::RootLine::Other(&words)
@@ -351,7 +351,8 @@ mod tests {
         numbers.iter().flat_map(|number| number.to_be_bytes()).collect()
     }
 
-    /// A class object with a field, the next with a superclass, and so on: inherited fields are not stored with each.
+    /// Class objects, the first of which has a field, and each other the previous one as its superclass: inherited fields are
+    /// not stored for each class.
     #[test]
     fn a_long_chain_of_classes() {
         const CLASSES: u32 = 20_000;
@@ -369,7 +370,7 @@ mod tests {
         }
         for number in 0..CLASSES {
             heap.push(sub_record::INSTANCE);
-            // Fields of its own class and of the one above; the others are missing.
+            // Fields of the class itself and of its superclass; the others are missing.
             heap.extend(u4(&[0x1000_0000 + 16 * number, 0, id(CLASSES), 8, 0xa, 0xb]));
         }
         records.push((0x1C, heap));

@@ -1,8 +1,8 @@
-//! The HPROF agent's text report (`java.hprof.txt`) of a binary dump, or of a recording of Flight Recorder.
+//! Text report of the HPROF agent (`java.hprof.txt`) for a binary dump or a Flight Recorder recording.
 //!
-//! Order, columns and words are those of the agent of JDK 8 (`hprof_io.c`), so that programs that read its files can
-//! read these. Facts that a dump does not contain are left out or 0, such as the trace of a JNI global reference. Names
-//! are escaped as everywhere, so that no name can look like a record.
+//! Order, columns and words are those of the JDK 8 agent (`hprof_io.c`), so that programs that read its files can read these,
+//! too. Facts that a dump does not contain, such as the trace of a JNI global reference, are left out or 0. Names are escaped
+//! as in all output, so that no name can look like a record.
 
 mod date;
 mod heap;
@@ -15,12 +15,12 @@ use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::Summary;
 use hprof_query::recordings::profile::{Profile, ThreadEvent};
 
-/// Sections to write besides the head.
+/// Sections of the text report to write in addition to the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sections {
-    /// THREAD START and THREAD END.
+    /// THREAD START and THREAD END lines.
     pub threads: bool,
-    /// TRACE.
+    /// TRACE sections.
     pub traces: bool,
     /// HEAP DUMP.
     pub heap: bool,
@@ -30,18 +30,18 @@ pub struct Sections {
     pub cpu: bool,
 }
 
-/// Input of a report.
+/// Input of a text report.
 #[derive(Debug)]
 pub struct Report<'a> {
     /// Heap dump, if the file is a dump.
     pub heap: Option<ReportHeap<'a>>,
-    /// Recorded facts besides the heap.
+    /// Recorded facts other than the heap.
     pub profile: &'a Profile,
     /// Starts and ends of threads.
     pub thread_events: &'a [ThreadEvent],
 }
 
-/// Heap dump of a report.
+/// Heap dump of a text report.
 #[derive(Debug, Clone, Copy)]
 pub struct ReportHeap<'a> {
     /// Summary of the dump.
@@ -53,7 +53,7 @@ pub struct ReportHeap<'a> {
 }
 
 impl Report<'_> {
-    /// Writes the report. The heap dump is streamed: each thread holds about a megabyte of it.
+    /// Writes the text report. The heap dump is streamed: each thread holds about a megabyte of text.
     ///
     /// # Errors
     /// If `out` cannot be written.

@@ -1,4 +1,4 @@
-//! All records of a text report except the HEAP DUMP. [`hprof_format::text`] formats the lines.
+//! All sections of a text report except the HEAP DUMP. [`hprof_format::text`] formats the lines.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use hprof_format::text;
 use super::date::ctime;
 use hprof_query::recordings::profile::{Profile, Samples, Sites, ThreadEvent};
 
-/// Writes the head of the file: the first line is the agent's, the explanation is our own.
+/// Writes the header of the file. The first line is as in the agent's files, the explanation is our own.
 pub(super) fn header(out: &mut dyn Write, profile: &Profile) -> io::Result<()> {
     text::head(out, &ctime(profile.created.as_deref()), EXPLANATION)
 }

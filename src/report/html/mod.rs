@@ -1,7 +1,7 @@
-//! Grids and names as HTML, for pages of a server and for self-contained reports.
+//! Grids and names as HTML, for pages of the server and for self-contained reports.
 //!
-//! Everything from a dump goes through [`escape::text`], which makes control and bidirectional characters visible, and
-//! through the escaping of templates. Without a server ([`Links::none`]) there are no links.
+//! All text from a dump goes through [`escape::text`], which makes control and bidirectional characters visible, and through
+//! the escaping of templates. Reports without a server have no links ([`Links::none`]).
 
 use maud::{Markup, PreEscaped, Render, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
@@ -13,11 +13,11 @@ use super::grid::{Grid, GridBlock, GridCell, GridColumn, GridRow};
 use super::number::group_digits;
 use hprof_values::ObjectId;
 
-/// Maximum number of characters of a cell; a click shows the rest.
+/// Maximum number of characters shown of a cell; a click shows the rest.
 const MAX_CELL: usize = 240;
-/// Maximum length in bytes of a cell that is not wrapped.
+/// Maximum length in bytes of a cell that is never wrapped.
 const SHORT: usize = 40;
-/// Number of lines below a row that are shown; a click shows the rest.
+/// Maximum number of lines shown below a row; a click shows the rest.
 const MAX_BELOW: usize = 4;
 /// Number of numeric columns that are shown where there is little space.
 const NUMBERS: usize = 2;
@@ -29,27 +29,27 @@ pub struct Links {
 }
 
 impl Links {
-    /// Creates links below this path: `/1`.
+    /// Creates a builder of links below a path, such as `/1`.
     pub fn with_base(base: impl Into<String>) -> Self {
         Self { base: Some(base.into()) }
     }
 
-    /// Creates no links.
+    /// Creates a builder that returns no links.
     pub const fn none() -> Self {
         Self { base: None }
     }
 
-    /// Returns a path below the base.
+    /// Returns a path below the base; `None` without links.
     pub fn to(&self, path: &str) -> Option<String> {
         Some(format!("{}/{path}", self.base.as_ref()?))
     }
 
-    /// Returns the page of an object.
+    /// Returns the path of an object's page; `None` without links.
     pub fn object(&self, id: ObjectId) -> Option<String> {
         self.to(&format!("object/{id:#x}"))
     }
 
-    /// Returns the page of a class.
+    /// Returns the path of a class's page; `None` without links.
     pub fn class(&self, name: &str, class_object: Option<ObjectId>) -> Option<String> {
         match class_object {
             Some(id) => self.to(&format!("class/{id:#x}")),
@@ -67,12 +67,12 @@ impl Links {
     }
 }
 
-/// Percent-encodes a text as a part of a path or of a query (RFC 3986): all except unreserved characters.
+/// Percent-encodes a text as a part of a path or of a query (RFC 3986). Unreserved characters are unchanged.
 pub fn percent_encode(text: &str) -> PercentEncode<'_> {
     utf8_percent_encode(text, RESERVED)
 }
 
-/// All characters except those that RFC 3986 calls unreserved.
+/// All characters except the unreserved ones of RFC 3986.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Wraps `inside` in a link, if there is a target.
@@ -98,7 +98,7 @@ pub fn text(raw: &str, links: &Links) -> Markup {
     PreEscaped(made)
 }
 
-/// Returns the next object ID in a text, with the text before and after it.
+/// Returns the next object ID in a text, between the text before and after it.
 fn next_id(text: &str) -> Option<(&str, &str, &str)> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     for (at, _) in text.match_indices("0x") {
@@ -120,14 +120,14 @@ fn next_id(text: &str) -> Option<(&str, &str, &str)> {
 /// Renders the name of a class with a dim package.
 pub fn class_name(raw: &str) -> Markup {
     let name = escape::text(raw);
-    // A number is not a name.
+    // A text that starts with a digit is not a name.
     let is_name = name.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '$'));
     let end = if is_name { name.find([' ', '<']).unwrap_or(name.len()) } else { 0 };
     let (package, simple) = match name.get(..end).and_then(|name| name.rfind('.')) {
         Some(dot) => name.split_at(dot + 1),
         None => ("", &*name),
     };
-    // The package gets a line of its own where there is little space.
+    // The package is on its own line where there is little space.
     html! { @if !package.is_empty() { span.pkg { (package) } wbr; } (simple) }
 }
 
@@ -149,7 +149,7 @@ fn cell_text(cell: &GridCell, links: &Links) -> Markup {
     }
 }
 
-/// Renders the content of a cell: of a long text the beginning, the rest by a click.
+/// Renders the content of a cell. Of a long text, only the beginning is visible; a click shows the rest.
 fn cell(cell: &GridCell, links: &Links) -> Markup {
     match cell.text.char_indices().nth(MAX_CELL) {
         None => cell_text(cell, links),
@@ -171,7 +171,7 @@ fn is_share(column: &GridColumn) -> bool {
     column.title == "%" || column.title == "share"
 }
 
-/// Returns the percentage in a cell, if it is one.
+/// Returns the percentage in a cell, if the column contains percentages.
 fn share(column: &GridColumn, cell: &GridCell) -> Option<f64> {
     is_share(column).then(|| cell.text.trim_end_matches('%').parse().ok()).flatten()
 }
@@ -233,7 +233,7 @@ fn classes(columns: &[GridColumn]) -> Vec<&'static str> {
     columns.iter().enumerate().map(class).collect()
 }
 
-/// Renders lines that keep their breaks; they are not escaped yet.
+/// Renders lines of unescaped text with their line breaks.
 fn lines_of<'t>(lines: impl Iterator<Item = &'t str>, links: &Links) -> Markup {
     html! { pre tabindex="0" { @for line in lines { (text(line, links)) "\n" } } }
 }
@@ -243,7 +243,7 @@ fn piece(piece: &GridBlock, links: &Links) -> Markup {
         GridBlock::Line(line) if line.trim().is_empty() => html! {},
         GridBlock::Line(line) => html! { p { (text(line, links)) } },
         GridBlock::Text(lines) => lines_of(lines.split('\n'), links),
-        // On a server's page, cells and forms replace commands.
+        // A server's page has cells and forms instead of commands.
         GridBlock::Commands(_) if links.base.is_some() => html! {},
         GridBlock::Commands(lines) => lines_of(lines.iter().map(String::as_str), links),
         GridBlock::Grid(of) => grid(of, links, None),

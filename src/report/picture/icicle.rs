@@ -1,4 +1,4 @@
-//! An icicle: one row per depth, with the root on top.
+//! Icicle: a picture of a tree with one row per depth and the root on top.
 
 use maud::Markup;
 
@@ -6,11 +6,11 @@ use super::{Canvas, PictureBox, PlacedBox, Rectangle, children, svg};
 
 /// Height of a row in pixels.
 const ROW: f64 = 20.0;
-/// Minimum width of a box in pixels; smaller ones are not drawn.
+/// Minimum width of a box in pixels; narrower boxes are not drawn.
 const MIN_WIDTH: f64 = 1.0;
 
-/// Draws an icicle as wide as the canvas. Its height depends on its rows, not on the canvas. The part of a node that
-/// exceeds its children stays free below it, on the right.
+/// Draws an icicle as wide as the canvas. Its height depends on its rows, not on the canvas. The bytes of a node that are not
+/// in its children leave free space below the node, on the right.
 pub fn icicle(root: &PictureBox, canvas: Canvas) -> Markup {
     let what = format!("Icicle: {}", root.name);
     let boxes = layout(root, canvas);
@@ -19,7 +19,7 @@ pub fn icicle(root: &PictureBox, canvas: Canvas) -> Markup {
     svg("icicle", &what, canvas, &boxes)
 }
 
-/// Returns the boxes to draw, those below a box after it.
+/// Returns the boxes to draw, in preorder.
 pub(super) fn layout(root: &PictureBox, canvas: Canvas) -> Vec<PlacedBox<'_>> {
     let canvas = Rectangle { height: ROW, ..Rectangle::from_canvas(canvas) };
     let mut placed = Vec::new();
@@ -29,7 +29,7 @@ pub(super) fn layout(root: &PictureBox, canvas: Canvas) -> Vec<PlacedBox<'_>> {
         placed.push(next);
         let (children, all) = children(node);
         let mut before = 0.0;
-        // Largest first: all after the first that is too small are too small, too.
+        // Children are sorted by size: after the first that is too small, all others are too small, too.
         let below = children.into_iter().map_while(|node| {
             let from = at.width * (before / all).min(1.0);
             before += node.bytes as f64;

@@ -1,8 +1,8 @@
-//! Pictures: SVG for a page.
+//! Pictures of trees and of values over time: SVG for a page.
 //!
-//! [`treemap()`] and [`icicle()`] lay out the same neutral tree. They draw boxes with classes and without any style;
-//! the page's stylesheet has the colours: `d0` to `d9` by depth, `h0` to `h11` by hue, `hm` for merged objects, `ho`
-//! for the rest. A box with an address is a link. Its `<title>` is its tooltip and its accessible name.
+//! [`treemap()`] and [`icicle()`] draw the same type of tree, [`PictureBox`]. Boxes have CSS classes but no style; the page's
+//! stylesheet defines the colours: `d0` to `d9` by depth, `h0` to `h11` by hue, `hm` for merged objects, `ho` for the other
+//! objects. A box with an address is a link. Its `<title>` is the tooltip and the accessible name.
 //! [`over_time()`] draws bars.
 
 mod icicle;
@@ -22,35 +22,35 @@ pub use icicle::icicle;
 pub use over_time::{BytesAtTime, over_time};
 pub use treemap::treemap;
 
-/// Approximate width of a character of 11 px in pixels.
+/// Approximate width in pixels of a character at a font size of 11 px.
 const CHAR_WIDTH: f64 = 6.3;
 /// Space to the left of a name in pixels.
 const TEXT_INDENT: f64 = 4.0;
 /// Distance of a name's base line from the top of its box in pixels.
 const BASE_LINE: f64 = 12.0;
-/// Minimum number of columns for a name; fewer are illegible.
+/// Minimum number of columns for a name; a name with fewer columns is illegible.
 const MIN_COLUMNS: usize = 4;
-/// Maximum number of characters of a title; names in a dump can be of any length.
+/// Maximum number of characters of a title, as names in a dump can be of any length.
 const MAX_TITLE: usize = 500;
 /// Maximum size of a canvas in pixels.
 const MAX_PIXELS: f64 = 20_000.0;
 /// Number of hues in the stylesheet.
 const HUES: u16 = 12;
-/// Last depth with a colour of its own.
+/// Last depth that has its own colour.
 const LAST_DEPTH: u32 = 9;
 
-/// A box with nested boxes.
+/// Node of a tree that is drawn as a box with nested boxes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PictureBox {
     /// Text in the box, truncated to fit.
     pub name: String,
-    /// Full description.
+    /// Full description, for the tooltip.
     pub title: String,
     /// Link target, URL-encoded.
     pub href: Option<String>,
-    /// Size to which the area is proportional. The part that exceeds its children remains its own.
+    /// Size, to which the area is proportional. Bytes that are not in children belong to the box itself.
     pub bytes: u64,
-    /// Colour.
+    /// Colour of the box.
     pub hue: Hue,
     /// Nested boxes, in any order.
     pub children: Vec<PictureBox>,
@@ -59,16 +59,16 @@ pub struct PictureBox {
 /// Colour of a box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hue {
-    /// Degrees on the colour wheel: 0 to 359.
+    /// Angle on the colour wheel, from 0 to 359 degrees.
     Degrees(u16),
     /// Objects merged by class.
     Merged,
-    /// The rest.
+    /// All other objects.
     Others,
 }
 
 impl Hue {
-    /// Returns the hue of a class: that of its package, equal in all pictures.
+    /// Returns the hue of a class, which depends only on its package, so that it is the same in all pictures.
     pub fn of_class(name: &str) -> Self {
         let package = name.rsplit_once('.').map_or("", |(package, _)| package);
         Self::Degrees(u16::try_from(xxh3_64(package.as_bytes()) % 360).unwrap_or(0))
@@ -78,13 +78,13 @@ impl Hue {
 /// Size of a picture in pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Canvas {
-    /// Width.
+    /// Width of the picture.
     pub width: f64,
-    /// Height.
+    /// Height of the picture.
     pub height: f64,
 }
 
-/// A rectangle on the canvas, in pixels.
+/// Rectangle on the canvas, in pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Rectangle {
     x: f64,
@@ -94,25 +94,25 @@ struct Rectangle {
 }
 
 impl Rectangle {
-    /// Returns the whole canvas; an empty rectangle if it has no size.
+    /// Returns a rectangle of the size of the canvas; an empty one if the canvas has no size.
     fn from_canvas(canvas: Canvas) -> Self {
         let pixels = |pixels: f64| if pixels.is_nan() { 0.0 } else { pixels.clamp(0.0, MAX_PIXELS) };
         Self { x: 0.0, y: 0.0, width: pixels(canvas.width), height: pixels(canvas.height) }
     }
 
-    /// Returns whether a name is legible in it.
+    /// Returns whether a name in the rectangle would be legible.
     fn has_name(&self) -> bool {
         self.height >= BASE_LINE + 1.0 && self.columns() >= MIN_COLUMNS
     }
 
-    /// Returns the number of text columns in it.
+    /// Returns the number of text columns that fit into the rectangle.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` keeps to the range of the type.
     fn columns(&self) -> usize {
         ((self.width - 2.0 * TEXT_INDENT) / CHAR_WIDTH) as usize
     }
 }
 
-/// A node with its position.
+/// Node with its depth and its position on the canvas.
 #[derive(Debug, Clone, Copy)]
 struct PlacedBox<'a> {
     node: &'a PictureBox,
@@ -120,7 +120,7 @@ struct PlacedBox<'a> {
     at: Rectangle,
 }
 
-/// Returns the children of a node, largest first, without empty ones, and the size of the whole node in the same unit.
+/// Returns the children of a node that are not empty, largest first, and the size of the entire node in the same unit.
 fn children(node: &PictureBox) -> (Vec<&PictureBox>, f64) {
     let mut children: Vec<&PictureBox> = node.children.iter().filter(|child| child.bytes > 0).collect();
     children.sort_by_key(|child| std::cmp::Reverse(child.bytes));
@@ -128,7 +128,7 @@ fn children(node: &PictureBox) -> (Vec<&PictureBox>, f64) {
     (children, sum.max(node.bytes as f64))
 }
 
-/// A coordinate with at most one decimal.
+/// Coordinate in tenths of a pixel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Tenths(i64);
 
@@ -138,8 +138,8 @@ impl Tenths {
         Self((pixels * 10.0).round() as i64)
     }
 
-    /// Returns the distance between two edges. Edges are rounded instead of sizes, so that adjacent boxes touch and do not
-    /// overlap.
+    /// Returns the rounded size of a box that starts at `from`. Edges are rounded instead of sizes, so that adjacent boxes
+    /// touch but do not overlap.
     fn between(from: f64, size: f64) -> Self {
         Self(Self::from_pixels(from + size).0 - Self::from_pixels(from).0)
     }
@@ -162,12 +162,12 @@ impl Render for Tenths {
     }
 }
 
-/// Returns the text truncated to a number of columns, with an ellipsis.
+/// Returns a text, truncated to a number of columns with an ellipsis.
 fn cut(text: &str, columns: usize) -> Cow<'_, str> {
-    // Characters without width count as a column, so that no text is of unlimited length.
+    // Characters without width count as a column, so that the length of the text is limited.
     let width = |c: char| c.width().unwrap_or(1).max(1);
     let mut taken = 0;
-    // Position of the ellipsis, if there is one.
+    // End of the text before the ellipsis, if it is truncated.
     let mut end = 0;
     for (at, c) in text.char_indices() {
         taken += width(c);
@@ -181,7 +181,7 @@ fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Borrowed(text)
 }
 
-/// Renders a picture of boxes, in the order in which they are drawn.
+/// Renders boxes as a picture; they must be in the order in which they are drawn.
 fn svg(kind: &str, what: &str, canvas: Rectangle, boxes: &[PlacedBox<'_>]) -> Markup {
     let (width, height) = (Tenths::from_pixels(canvas.width), Tenths::from_pixels(canvas.height));
     // Screen readers ignore the content of an image, so a picture with links must not be one.
@@ -221,7 +221,7 @@ fn content(PlacedBox { node, depth, at }: &PlacedBox<'_>) -> Markup {
 }
 
 impl Render for Hue {
-    /// Renders the class of the stylesheet.
+    /// Renders the CSS class of the hue.
     fn render_to(&self, buffer: &mut String) {
         match self {
             Self::Degrees(degrees) => {
@@ -247,7 +247,7 @@ mod tests {
         PictureBox { name: name.into(), title: format!("{name}: {bytes}"), href: None, bytes, hue, children }
     }
 
-    /// Returns a generator of numbers that are the same in every run.
+    /// Returns a generator of pseudorandom numbers that are the same in every run.
     pub(super) fn random() -> impl FnMut(u64) -> u64 {
         let mut state = 7u64;
         move |below| {
@@ -256,7 +256,7 @@ mod tests {
         }
     }
 
-    /// Returns a tree of this number of nodes, many of which have children.
+    /// Returns a tree with the given number of nodes, many of which have children.
     pub(super) fn tree(nodes: u64, random: &mut impl FnMut(u64) -> u64) -> PictureBox {
         if nodes <= 1 {
             return leaf("com.example.Leaf", 1 + random(1000));
@@ -267,7 +267,7 @@ mod tests {
         node("java.util.concurrent.ConcurrentHashMap$Node[]", bytes, children)
     }
 
-    /// Checks that boxes are in their parents and apart from their siblings, as drawn.
+    /// Checks that boxes, as drawn, are inside their parents and do not overlap their siblings.
     pub(super) fn check(boxes: &[PlacedBox<'_>]) {
         let edges = |placed: &PlacedBox<'_>| {
             let Rectangle { x, y, width, height } = placed.at;
@@ -298,7 +298,7 @@ mod tests {
         }
     }
 
-    /// Checks that a picture contains only boxes with classes.
+    /// Checks that a picture contains only boxes with CSS classes, without style.
     pub(super) fn check_text(svg: &str) {
         for word in ["style", "fill", "<script", "NaN", "inf", "\u{1b}"] {
             assert!(!svg.contains(word), "{word}: {svg}");

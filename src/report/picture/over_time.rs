@@ -1,4 +1,4 @@
-//! Bytes over time as bars, with a mark at one time: SVG for a page.
+//! Bytes over time as a bar chart, with a mark at one time: SVG for a page.
 
 use maud::{Markup, html};
 
@@ -11,19 +11,19 @@ const LABEL_HEIGHT: f64 = 18.0;
 /// Minimum and maximum width of a bar in pixels.
 const BAR_WIDTH: (f64, f64) = (1.0, 14.0);
 
-/// Bytes at a time.
+/// Bar of the chart: a number of bytes at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BytesAtTime {
-    /// Time in any unit, equal for all.
+    /// Time, in a unit common to all bars.
     pub time: i64,
-    /// Bytes.
+    /// Number of bytes, which is the height of the bar.
     pub bytes: u64,
-    /// Full description.
+    /// Full description, for the tooltip.
     pub title: String,
 }
 
-/// Draws bytes over time; `mark` is a time and its name. If it is further before or after the bars than the bars are apart, it
-/// is drawn at the edge with the word `earlier` or `later`, as the bars would be too narrow otherwise.
+/// Draws bytes over time; `mark` is a time with a name. If the mark's distance from the bars is greater than the time between
+/// the bars, it is drawn at the edge with the word `earlier` or `later`, as the bars would be too narrow otherwise.
 pub fn over_time(bars: &[BytesAtTime], mark: Option<(i64, &str)>, what: &str, canvas: Canvas) -> Markup {
     let canvas = Rectangle::from_canvas(canvas);
     let times = || bars.iter().map(|bar| i128::from(bar.time));
@@ -38,7 +38,7 @@ pub fn over_time(bars: &[BytesAtTime], mark: Option<(i64, &str)>, what: &str, ca
     let (start, end) = (first.min(marked.unwrap_or(first)), last.max(marked.unwrap_or(last)));
     let most = bars.iter().map(|bar| bar.bytes).max().unwrap_or(0);
     let part = |time: i128| time as f64 / ((end - start) as f64).max(1.0);
-    // Bars are in the order of time.
+    // Bars are ordered by time.
     let distances = bars.windows(2).filter_map(|two| match two {
         [a, b] => Some(part(i128::from(b.time) - i128::from(a.time)) * canvas.width),
         _ => None,
@@ -64,7 +64,7 @@ pub fn over_time(bars: &[BytesAtTime], mark: Option<(i64, &str)>, what: &str, ca
             @if let Some((time, name)) = mark {
                 @let name = escape::text(&name);
                 @let at = x(time) + width / 2.0;
-                // The name is left of its line where it would not fit to the right.
+                // The name is to the left of its line if it would not fit to the right.
                 @let length = name.chars().count() as f64 * CHAR_WIDTH + TEXT_INDENT;
                 @let is_left = at + length > canvas.width;
                 line.mark x1=(Tenths::from_pixels(at)) x2=(Tenths::from_pixels(at)) y1="0" y2=(Tenths::from_pixels(canvas.height)) {}
@@ -86,7 +86,7 @@ mod tests {
         BytesAtTime { time, bytes, title: format!("<{bytes}>") }
     }
 
-    /// Returns the numbers of an attribute of all elements of a kind.
+    /// Returns the values of a numeric attribute of all elements with this name.
     fn numbers(svg: &str, element: &str, attribute: &str) -> Vec<f64> {
         let element = format!("<{element} ");
         let of = |tag: &str| {
@@ -128,7 +128,7 @@ mod tests {
         let bars = [bar(0, 1), bar(1, 2), bar(1000, 3)];
         let svg = over_time(&bars, Some((i64::MAX, "dump")), "", CANVAS).0;
         assert!(svg.contains(">dump, later<"), "{svg}");
-        // Narrow, as two are close to one another; four fifths of the canvas.
+        // Narrow bars, as two are close together; four fifths of the canvas.
         assert_eq!(numbers(&svg, "rect", "x"), [0.0, 0.5, 479.2]);
         let svg = over_time(&bars, Some((i64::MIN, "dump")), "", CANVAS).0;
         assert!(svg.contains(">dump, earlier<"), "{svg}");

@@ -1,27 +1,27 @@
-//! A treemap: nested boxes.
+//! Treemap: a picture of a tree as nested boxes.
 //!
-//! The layout is the squarified one (M. Bruls, K. Huizing, J. J. van Wijk: Squarified Treemaps, Proceedings of the
-//! Joint Eurographics and IEEE TCVG Symposium on Visualization, 2000): boxes are placed largest first, in rows along
-//! the shorter side of the free area; a row takes another box as long as that makes its worst aspect ratio no worse.
+//! The layout is squarified (M. Bruls, K. Huizing, J. J. van Wijk: Squarified Treemaps, Proceedings of the Joint Eurographics
+//! and IEEE TCVG Symposium on Visualization, 2000): boxes are placed largest first, in rows along the shorter side of the free
+//! area; a row takes another box as long as this does not make its worst aspect ratio worse.
 
 use maud::Markup;
 
 use super::{Canvas, PictureBox, PlacedBox, Rectangle, children, svg};
 
-/// Distance between a box and those in it in pixels.
+/// Distance in pixels between a box and the boxes nested in it.
 const PADDING: f64 = 2.0;
-/// Height of the strip with the name of a box that contains others in pixels.
+/// Height in pixels of the strip with the name of a box that contains nested boxes.
 const HEADER: f64 = 15.0;
-/// Minimum width and height of a box in pixels; smaller ones are not drawn.
+/// Minimum width and height of a box in pixels; smaller boxes are not drawn.
 const MIN_SIDE: f64 = 3.0;
 
-/// Draws a treemap as large as the canvas. The part of a node that exceeds its children stays free in its box.
+/// Draws a treemap as large as the canvas. The bytes of a node that are not in its children leave free space in its box.
 pub fn treemap(root: &PictureBox, canvas: Canvas) -> Markup {
     let what = format!("Treemap: {}", root.name);
     svg("treemap", &what, Rectangle::from_canvas(canvas), &layout(root, canvas))
 }
 
-/// Returns the boxes to draw, those in a box after it.
+/// Returns the boxes to draw, in preorder.
 pub(super) fn layout(root: &PictureBox, canvas: Canvas) -> Vec<PlacedBox<'_>> {
     let mut placed = Vec::new();
     let mut to_place = vec![PlacedBox { node: root, depth: 0, at: Rectangle::from_canvas(canvas) }];
@@ -54,8 +54,8 @@ pub(super) fn layout(root: &PictureBox, canvas: Canvas) -> Vec<PlacedBox<'_>> {
     placed
 }
 
-/// Places sizes, largest first and none of them 0, in a rectangle that stands for `all`. The rest stays free, on the
-/// right or at the bottom.
+/// Places sizes in a rectangle whose area represents `all`. Sizes must be positive and sorted, largest first. The remaining
+/// area is free, on the right or at the bottom.
 fn squarify(sizes: &[f64], all: f64, within: Rectangle) -> Vec<Rectangle> {
     let scale = within.width * within.height / all;
     let mut places = Vec::with_capacity(sizes.len());
@@ -79,7 +79,7 @@ fn squarify(sizes: &[f64], all: f64, within: Rectangle) -> Vec<Rectangle> {
         let thick = thick.min(if is_column { free.width } else { free.height });
         let mut before = 0.0;
         for size in in_row {
-            // Computed from the sum, so that the last one ends where the row does.
+            // Computed from the sum, so that the last box ends where the row ends.
             let from = side * (before / row.sum).min(1.0);
             before += size * scale;
             let long = side * (before / row.sum).min(1.0) - from;
@@ -100,7 +100,7 @@ fn squarify(sizes: &[f64], all: f64, within: Rectangle) -> Vec<Rectangle> {
     places
 }
 
-/// Boxes of a row, in square pixels.
+/// Areas of the boxes in a row, in square pixels.
 #[derive(Debug, Clone, Copy)]
 struct BoxRow {
     sum: f64,
@@ -109,12 +109,12 @@ struct BoxRow {
 }
 
 impl BoxRow {
-    /// Adds another box, which is the smallest.
+    /// Returns the row with another box added, which must be the smallest.
     fn with(self, size: f64) -> Self {
         Self { sum: self.sum + size, largest: self.largest, smallest: size }
     }
 
-    /// Returns the worst aspect ratio in a row along a side.
+    /// Returns the worst aspect ratio of a box if the row is laid out along a side of this length.
     fn worst(&self, side: f64) -> f64 {
         let (side, sum) = (side * side, self.sum * self.sum);
         (side * self.largest / sum).max(sum / (side * self.smallest))
@@ -166,7 +166,7 @@ mod tests {
         }
         let (inner_width, inner_height) = (1180.0 - 4.0, 600.0 - 17.0);
         assert!((per_byte(1) - inner_width * inner_height / 20_000.0).abs() < 1e-9);
-        // The drawing is the same within rounding.
+        // The drawn boxes have the same areas, except for rounding.
         let svg = treemap(&root, CANVAS).into_string();
         check_text(&svg);
         assert!(svg.starts_with(

@@ -1,8 +1,8 @@
 //! Stacks as a flame graph: a self-contained SVG with search and zoom.
 //!
-//! Drawn by the crate `inferno`, whose script is in the file. Colours are derived from names, so that equal stacks make
-//! equal pictures; with a baseline, from the difference of a frame's own weight, as in Brendan Gregg's differential
-//! flame graphs.
+//! The picture is drawn by the crate `inferno`, whose script is part of the file. Colours are derived from names, so that equal
+//! stacks have equal pictures. With a baseline, they are derived from the difference between the frame's own weights, as in
+//! Brendan Gregg's differential flame graphs.
 
 use std::io::{self, Write};
 
@@ -13,37 +13,37 @@ use super::folded;
 use crate::number::{group_digits, percent};
 use hprof_query::recordings::stacks::{Baseline, LabelKind, Stacks};
 
-/// Maximum size of the stacks as text in bytes. Those wide enough to be visible take far less.
+/// Maximum size in bytes of the stacks as text. Stacks that are wide enough to be visible take far less.
 const MAX_TEXT: usize = 1 << 29;
 
-/// Appearance of the picture.
+/// Appearance of a flame graph.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Look {
-    /// Title.
+    /// Title of the picture.
     pub title: String,
     /// Width in pixels; `None` to fill the window.
     pub width: Option<u16>,
-    /// Minimum width of a frame in percent of the picture; narrower ones are left out.
+    /// Minimum width of a frame in percent of the picture; narrower frames are left out.
     pub min_width_percent: f64,
-    /// Colours of methods.
+    /// Colours of frames that are methods.
     pub palette: Palette,
-    /// `true` if frames hang from the top.
+    /// `true` if frames hang from the top instead of standing on the bottom.
     pub hanging: bool,
-    /// Scale of a comparison with a baseline.
+    /// Scale of the baseline's weights in a comparison.
     pub scale: Scale,
 }
 
-/// Conversion of a baseline's weights before they are compared.
+/// Conversion of a baseline's weights before the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scale {
-    /// None: amounts at a moment.
+    /// Unchanged, for amounts at one moment.
     #[default]
     Absolute,
-    /// Scaled to the new total: runs differ in length.
+    /// Scaled to the new total, for runs of different lengths.
     Normalized,
 }
 
-/// Colours of methods. Objects and threads have colours of their own.
+/// Colours of methods. Objects and threads have their own colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // They are what they are called.
 pub enum Palette {
@@ -51,7 +51,7 @@ pub enum Palette {
     Hot,
     /// Green to blue, as in flame graphs of memory.
     Mem,
-    /// Shades of blue.
+    /// Shades of blue, as in flame graphs of I/O.
     Io,
     Red,
     Green,
@@ -78,7 +78,7 @@ impl Palette {
         }
     }
 
-    /// Returns the colour of a label that is not a method, so that it stands out from methods.
+    /// Returns the colour of a label that is not a method; it differs from the colours of methods.
     fn label_color(self, kind: LabelKind) -> Option<Color> {
         let (r, g, b) = match (kind, self) {
             (LabelKind::Method, _) => return None,
@@ -93,10 +93,10 @@ impl Palette {
     }
 }
 
-/// Writes the picture.
+/// Writes the flame graph.
 ///
 /// # Errors
-/// If `out` cannot be written; [`io::ErrorKind::InvalidInput`] if there is nothing to draw, or far too much.
+/// If `out` cannot be written; [`io::ErrorKind::InvalidInput`] if there are no stacks, or far too many.
 pub fn write(out: &mut dyn Write, stacks: &Stacks, look: &Look) -> io::Result<()> {
     if stacks.total == 0 {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "no stacks to draw"));
@@ -111,7 +111,7 @@ pub fn write(out: &mut dyn Write, stacks: &Stacks, look: &Look) -> io::Result<()
             let steps = stacks.walk_both(|new, old| is_wide(new.max(scaled(old))));
             let mut sum = 0;
             folded::write_both(&mut lines, steps, &names, |step| {
-                // Frames that only the baseline has get no width.
+                // Frames that occur only in the baseline have no width.
                 (step.total > 0).then(|| {
                     let new = step.rest.min(MAX_WEIGHT - sum);
                     sum += new;
@@ -120,7 +120,7 @@ pub fn write(out: &mut dyn Write, stacks: &Stacks, look: &Look) -> io::Result<()
             })?;
         }
     }
-    // The lines were written from texts only.
+    // The lines consist of texts, so they are valid UTF-8.
     let lines = String::from_utf8(lines.0).map_err(io::Error::other)?;
     let mut colors = PaletteMap::default();
     colors.insert("", Color { r: 230, g: 230, b: 230 });
@@ -144,23 +144,24 @@ pub fn write(out: &mut dyn Write, stacks: &Stacks, look: &Look) -> io::Result<()
     options.image_width = look.width.map(|width| usize::from(width).max(MIN_WIDTH));
     options.min_width = 0.0; // Narrow frames are already left out.
     options.direction = if look.hanging { Direction::Inverted } else { Direction::Straight };
-    // Sorting by bytes would split a frame whose name begins another's (`run`, `run$1`). Only a flame chart keeps the
-    // order of lines, from last to first; nothing else differs.
+    // Sorting by bytes would split a frame whose name is a prefix of another frame's name (`run`, `run$1`). Only a flame chart
+    // keeps the order of lines, from last to first; nothing else changes.
     options.flame_chart = true;
     let mut svg = WithoutDoctype::new(out);
     flamegraph::from_lines(&mut options, lines.lines().rev(), &mut svg)?;
     svg.finish()
 }
 
-/// Background of a differential flame graph, and edges of its frames; unchanged frames are white.
+/// Background colour of a differential flame graph, in which unchanged frames are white.
 const BEHIND: Color = Color { r: 235, g: 235, b: 235 };
+/// Colour of the edges of frames in a differential flame graph.
 const EDGE: Color = Color { r: 130, g: 130, b: 130 };
 
 /// Maximum sum of compared weights: `inferno` multiplies differences by 150.
 const MAX_WEIGHT: u64 = i64::MAX as u64 / 200;
 
 impl Scale {
-    /// Converts a baseline's weight.
+    /// Returns a baseline's weight after conversion.
     fn scale_weight(self, old: u64, old_total: u64, new_total: u64) -> u64 {
         if self == Self::Absolute || old_total == new_total || old_total == 0 {
             return old;
@@ -171,7 +172,7 @@ impl Scale {
     }
 }
 
-/// Returns the legend of the colours, and the part of the baseline that is not in the picture.
+/// Returns the legend for the colours, and the part of the baseline that is not in the picture.
 fn subtitle(stacks: &Stacks, baseline: Baseline, scale: Scale) -> String {
     let (old, new) = (group_digits(baseline.total), group_digits(stacks.total));
     let unit = stacks.measure.name();
@@ -187,7 +188,7 @@ fn subtitle(stacks: &Stacks, baseline: Baseline, scale: Scale) -> String {
     format!("red: more in the frame itself than before, blue: less; {totals}{gone}")
 }
 
-/// Width in pixels that the picture's own elements need.
+/// Width in pixels of the picture without frames.
 const MIN_WIDTH: usize = 100;
 
 /// Buffer with a limited size.
@@ -208,11 +209,11 @@ impl Write for LimitedBuffer {
     }
 }
 
-/// Writer that removes the document type at the start, which some readers of XML would fetch from the net, and makes
-/// the edges of frames thin: those of `inferno` are as wide as narrow frames and would hide their colour.
+/// Writer that removes the document type at the start, which some XML readers would fetch from the network, and makes the edges
+/// of frames thin. The edges drawn by `inferno` are as wide as narrow frames, and would hide their colour.
 struct WithoutDoctype<'a> {
     out: &'a mut dyn Write,
-    /// Output so far, until the end of the style: it contains nothing of a dump.
+    /// Output so far, up to the end of the style element; it contains nothing from the dump.
     start: Option<Vec<u8>>,
 }
 

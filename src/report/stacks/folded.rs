@@ -1,7 +1,7 @@
-//! Folded stacks: one line per stack, `outer;inner;innermost 42`, as other flame graph tools read them.
+//! Folded stacks, the input of other flame graph tools: one line per stack, `outer;inner;innermost 42`.
 //!
-//! Lines are in preorder of their frames. Stacks with a baseline have two weights, the baseline's first, as the tools
-//! of differential flame graphs read them: `outer;innermost 40 42`.
+//! Lines are in preorder of their frames. Stacks with a baseline have two weights, the baseline's first, which is the format of
+//! tools for differential flame graphs: `outer;innermost 40 42`.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use crate::escape;
 use hprof_query::recordings::stacks::{StackStep, Stacks};
 
-/// Writes all stacks.
+/// Writes all stacks as lines.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -22,7 +22,7 @@ pub fn write(out: &mut dyn Write, stacks: &Stacks) -> io::Result<()> {
     write_both(out, stacks.walk_both(|_, _| true), &names, weights)
 }
 
-/// Writes stacks with two weights, the older first: those that `weights` returns for each frame, if any.
+/// Writes stacks with two weights, the older one first. Only frames for which `weights` returns a pair are written.
 pub(crate) fn write_both(
     out: &mut dyn Write,
     steps: impl Iterator<Item = StackStep>,
@@ -41,13 +41,13 @@ pub(crate) fn write_both(
     Ok(())
 }
 
-/// Returns the labels' names as written in lines.
+/// Returns the names of all labels, escaped for use in lines.
 pub(crate) fn names(stacks: &Stacks) -> Vec<Cow<'_, str>> {
     stacks.labels().iter().map(|label| frame(&label.text)).collect()
 }
 
-/// Writes the stacks that are `enough`; the weight of omitted ones counts for their callers. The sum of the weights
-/// fits into 64 bits.
+/// Writes the stacks whose weight is accepted by `enough`. The weight of omitted stacks is added to their callers. The sum of
+/// the weights fits into 64 bits.
 pub(crate) fn write_where(
     out: &mut dyn Write,
     stacks: &Stacks,
@@ -81,9 +81,9 @@ fn write_path(out: &mut dyn Write, path: &[u32], names: &[Cow<'_, str>]) -> io::
     Ok(())
 }
 
-/// Escapes a frame's name so that it cannot be read as anything but one frame: besides the usual escapes, `;` is
-/// written `\u003b`, as are white space or a `#` at the start, white space at the end, and a space before a number at
-/// the end. Characters that XML forbids are escaped, too.
+/// Escapes a frame's name so that it can only be read as one frame. In addition to the usual escapes, `;` is written as
+/// `\u003b`; white space or a `#` at the start, white space at the end, and a space before a number at the end are escaped in
+/// the same way. Characters that XML forbids are escaped, too.
 pub fn frame(raw: &str) -> Cow<'_, str> {
     let text = escape::text(raw);
     if text.is_empty() {
@@ -92,7 +92,7 @@ pub fn frame(raw: &str) -> Cow<'_, str> {
     let not_xml = |c: char| matches!(c, '\u{fffe}' | '\u{ffff}');
     let odd_start = text.starts_with(|c: char| c.is_whitespace() || c == '#');
     let odd_end = text.ends_with(char::is_whitespace);
-    // Tools read the last word of a line as the weight, and a number before it as a second weight.
+    // Tools read the last word of a line as the weight, and a number before it as another weight.
     let number = text.rfind(' ').filter(|at| {
         let last = text.get(at + 1..).unwrap_or_default();
         last.chars().all(|c| c.is_ascii_digit() || c == '.')

@@ -1,4 +1,4 @@
-//! Stacks as pictures, and in formats of other tools.
+//! Weighted stacks as flame graphs and in formats of other tools, and threads as a thread dump.
 
 pub mod flamegraph;
 pub mod folded;

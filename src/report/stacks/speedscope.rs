@@ -1,6 +1,6 @@
-//! Stacks for <https://www.speedscope.app>: its own JSON format, one profile of type `sampled`.
+//! Weighted stacks in the JSON format of <https://www.speedscope.app>, as one profile of type `sampled`.
 //!
-//! Every stack is a sample with its weight. Lists are made while they are written.
+//! Every stack is a sample with a weight. Lists are generated as they are written.
 
 use std::borrow::Cow;
 use std::io::{self, Write};

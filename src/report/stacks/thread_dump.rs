@@ -1,6 +1,6 @@
-//! Threads in the layout of a thread dump of `jstack` or `jcmd Thread.print`, for programs that read these.
+//! Threads in the format of a thread dump by `jstack` or `jcmd Thread.print`, for programs that read thread dumps.
 //!
-//! Facts that a heap dump does not contain, the ID of the native thread and the address of its stack, are 0.
+//! Facts that a heap dump does not contain, such as the ID of the native thread and the address of its stack, are 0.
 
 use std::io::{self, Write};
 
@@ -10,16 +10,16 @@ use hprof_query::threads::{JavaThread, Local, Object, ThreadKind, ThreadState, W
 use crate::escape;
 use crate::number::group_digits;
 
-/// Display of the objects that a frame holds, below the frame.
+/// Display of local variables: the objects that a frame holds, in lines below the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Locals {
-    /// Shown.
+    /// Objects are shown.
     Shown,
-    /// Hidden.
+    /// Objects are not shown.
     Hidden,
 }
 
-/// Writes the lines before the first thread. `created` is a time as RFC 3339.
+/// Writes the lines before the first thread. `created` is an RFC 3339 time.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -34,7 +34,7 @@ pub fn head(out: &mut dyn Write, summary: &Summary, created: Option<&str>) -> io
     writeln!(out, "Full thread dump {name}{about}:\n")
 }
 
-/// Writes a thread and an empty line.
+/// Writes a thread, followed by an empty line.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -65,14 +65,14 @@ pub fn thread(out: &mut dyn Write, summary: &Summary, thread: &JavaThread, local
         write_locals(out, summary, &frame.locals, locals)?;
     }
     if thread.frames_left_out > 0 {
-        // As Java prints truncated traces.
+        // Same text as in Java's truncated traces.
         writeln!(out, "\t... {} more", thread.frames_left_out)?;
     }
     write_locals(out, summary, &thread.locals, locals)?;
     writeln!(out)
 }
 
-/// Returns the state of the native thread in words.
+/// Returns the words for the state of the native thread.
 fn doing(thread: &JavaThread) -> &'static str {
     match (thread.doing.state, thread.doing.wait) {
         (Some(ThreadState::Blocked), _) => "waiting for monitor entry",
@@ -96,7 +96,7 @@ fn write_locals(out: &mut dyn Write, summary: &Summary, held: &[Local], locals: 
     Ok(())
 }
 
-/// Formats an object: `<0x00000000f0001a90> (a java.lang.Object)`.
+/// Formats an object as `<0x00000000f0001a90> (a java.lang.Object)`.
 fn object(summary: &Summary, object: &Object) -> String {
     let class = |class: ClassNumber| summary.class(class).map(|class| summary.class_name(class));
     let name = object.class.and_then(class).unwrap_or("<unknown class>");

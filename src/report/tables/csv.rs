@@ -1,4 +1,4 @@
-//! Tables as CSV (RFC 4180), for engines: texts are as in the dump, not escaped for people as those of [`crate::csv`].
+//! Tables of a dump as CSV (RFC 4180) for other engines. Texts are as in the dump, not escaped for people as in [`crate::csv`].
 //!
 //! Null is an empty cell, an empty text is `""`. Object IDs are signed 64-bit numbers, as in all formats of tables.
 
@@ -9,7 +9,7 @@ use super::{WrittenColumn, WrittenColumns, column};
 use crate::digits;
 use hprof_query::tables::{Batch, Cell, ColumnType};
 
-/// Appends the line of titles.
+/// Appends the header line.
 pub(super) fn push_header(out: &mut Vec<u8>, shape: &WrittenColumns) {
     for (at, field) in shape.fields.iter().enumerate() {
         if at > 0 {
@@ -20,7 +20,7 @@ pub(super) fn push_header(out: &mut Vec<u8>, shape: &WrittenColumns) {
     out.push(b'\n');
 }
 
-/// Appends rows.
+/// Appends the given range of rows as lines.
 pub(super) fn push_rows(
     out: &mut Vec<u8>,
     shape: &WrittenColumns,
@@ -54,7 +54,7 @@ fn push_cell(out: &mut Vec<u8>, field: &WrittenColumn, cell: Cell<'_>) -> io::Re
         }
         Cell::Integer(value) => digits::push_decimal(out, value),
         Cell::Real(value) if value.is_finite() => serde_json::to_writer(&mut *out, &value)?,
-        // As Spark and DuckDB read them.
+        // Spark and DuckDB read NaN and infinities in this form.
         Cell::Real(value) if value.is_nan() => out.extend_from_slice(b"NaN"),
         Cell::Real(value) => out.extend_from_slice(if value > 0.0 { b"Inf" } else { b"-Inf" }),
         Cell::Text(text) => push_text(out, text),

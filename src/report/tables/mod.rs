@@ -1,8 +1,9 @@
 //! Tables of a dump as files for other engines.
 //!
-//! [`write()`] generates rows on all threads: each takes some chunks of a table and encodes their rows, by `parquet`, [`csv`]
-//! or [`ndjson`], and the results are appended to the table's parts in the order of its rows. The ends of parts and row groups
-//! depend on rows alone, and nothing about the time or the machine is written: the same dump gives the same bytes.
+//! [`write()`] generates rows on all threads. Each thread takes some chunks of a table and encodes their rows by `parquet`,
+//! [`csv`] or [`ndjson`]; the results are appended to the files of the table in the order of its rows. The ends of files and
+//! row groups depend only on rows, and nothing about the time or the machine is written, so the same dump has the same bytes as
+//! output.
 
 pub mod csv;
 pub mod ndjson;
@@ -20,7 +21,7 @@ use hprof_query::tables::{
     Batch, ColumnSet, ColumnType, Definition, PreparedData, Table, TableChunk, TableQuery, Values,
 };
 
-/// Number of rows of a part; the last of a table has fewer. A part ends at the end of a row group.
+/// Number of rows of a part (file) of a table; the last part has fewer. A part ends at the end of a row group.
 const PART_ROWS: u64 = 8 << 20;
 /// Number of rows that a thread encodes at once in a columnar format, which form a row group.
 #[cfg(feature = "parquet")]
@@ -28,30 +29,31 @@ const GROUP_ROWS: u64 = 1 << 20;
 /// Maximum number of rows of a row group, regardless of the table's estimate.
 #[cfg(feature = "parquet")]
 const MAX_GROUP_ROWS: u64 = 2 * GROUP_ROWS;
-/// Number of rows that a thread formats as text at once: results are written in order, and others wait for them.
+/// Number of rows that a thread formats as text at once. Results are written in order, so other threads wait for long ones.
 const TEXT_ROWS: u64 = 1 << 16;
 /// Number of bytes of text after which the rows of another part may follow.
 const TEXT_BYTES: usize = 8 << 20;
-/// Number of bytes of text that are written before the text is complete, and of rows formatted between checks of its length.
+/// Number of bytes of text that are written before a text is complete.
 const MAX_TEXT: usize = 2 << 20;
+/// Number of rows that are formatted as text between checks of its length.
 const TEXT_SLICE_ROWS: usize = 1 << 13;
-/// Number of rows that are encoded at once: their columns stay in the cache of a core.
+/// Number of rows that are encoded at once, so that their columns stay in the cache of a core.
 const SLICE_ROWS: usize = 1 << 16;
 
-/// Formats of tables.
+/// File formats of tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableFormat {
-    /// Compressed columns with statistics.
+    /// Apache Parquet: compressed columns with statistics.
     #[cfg(feature = "parquet")]
     Parquet,
-    /// A header line, then one line per row.
+    /// CSV: a header line, then one line per row.
     Csv,
-    /// A JSON object per line.
+    /// NDJSON: one JSON object per line.
     NdJson,
 }
 
 impl TableFormat {
-    /// Returns the extension of file names.
+    /// Returns the file name extension of the format.
     pub fn extension(self) -> &'static str {
         match self {
             #[cfg(feature = "parquet")]
@@ -70,20 +72,20 @@ impl TableFormat {
     }
 }
 
-/// A column as written.
+/// Column of a table in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenColumn {
-    /// Name.
+    /// Name of the column.
     pub name: String,
-    /// Type.
+    /// Type of the column's values.
     pub kind: ColumnType,
-    /// `true` if it may be null.
+    /// `true` if the column may be null.
     pub may_be_null: bool,
-    /// `true` if it is null in every row, since its values are hidden.
+    /// `true` if the column is null in every row, because its values are hidden.
     pub is_hidden: bool,
 }
 
-/// Columns of a table as written.
+/// Columns of a table in its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenColumns {
     /// Columns.
@@ -91,14 +93,15 @@ pub struct WrittenColumns {
 }
 
 impl WrittenColumns {
-    /// Returns the columns of a table; `is_hidden` decides by name and secrecy which are null in every row.
+    /// Returns the columns of a table. `is_hidden` receives a column's name and whether it may be secret, and decides if it is
+    /// hidden.
     pub fn new(definition: &Definition, is_hidden: impl Fn(&str, bool) -> bool) -> Self {
         let field = |column: &hprof_query::tables::Column| {
             let is_hidden = is_hidden(&column.name, column.is_secret);
             WrittenColumn {
                 name: column.name.to_string(),
                 kind: column.kind,
-                // The schema does not depend on hidden values: files of both kinds form one table.
+                // The schema does not depend on hidden values, so that files with and without them form one table.
                 may_be_null: column.null.is_some() || column.is_secret || is_hidden,
                 is_hidden,
             }
@@ -113,23 +116,23 @@ impl WrittenColumns {
     }
 }
 
-/// A table to write.
+/// Table to write, with its columns.
 pub struct TableSource<'a> {
-    /// Table.
+    /// Table that generates the rows.
     pub table: &'a dyn Table,
-    /// Columns.
+    /// Columns to write.
     pub shape: Arc<WrittenColumns>,
 }
 
-/// Creator of the files.
+/// Creator of the files of tables.
 pub trait Files: Send {
-    /// Creates a part of a table, both given by number, from 0.
+    /// Creates the file for a part of a table; both are given by index.
     ///
     /// # Errors
-    /// If it cannot be created.
+    /// If the file cannot be created.
     fn create(&mut self, table: usize, part: u64) -> io::Result<File>;
 
-    /// Returns the name of a part for messages.
+    /// Returns the name of a part's file for messages.
     fn name(&self, table: usize, part: u64) -> String;
 }
 
@@ -144,8 +147,8 @@ pub struct WrittenAmount {
     pub parts: u64,
 }
 
-/// Writes tables, each with at least one part. `begin` receives the number of the next table; `check` fails if the data
-/// read was wrong. Returns the amounts by table.
+/// Writes tables, each with at least one part. `begin` receives the index of the next table; `check` fails if the data that was
+/// read is wrong. Returns the amounts written by table.
 ///
 /// # Errors
 /// If rows cannot be read or files cannot be written, and any error of `check`.
@@ -167,7 +170,8 @@ pub fn write(
         }
         tasks.extend(chunks.chunks(chunks_at_once).map(|chunks| Task { table, chunks: chunks.to_vec() }));
     }
-    // Prepared after everything that takes memory only while chunks are created; kept until all rows are written.
+    // Preparation takes memory while chunks are created, so it follows everything else that does; the result is kept until all
+    // rows are written.
     let prepare = |source: &TableSource<'_>| source.table.prepare(source.shape.columns_to_read(), &|| false);
     let _prepared: Vec<PreparedData> = tables.iter().filter_map(prepare).collect();
     let forms: Vec<TableForm> =
@@ -191,7 +195,7 @@ pub fn write(
     sink.finish()
 }
 
-/// Chunks that a thread takes at once.
+/// Chunks of a table that a thread encodes at once.
 struct Task {
     table: usize,
     chunks: Vec<TableChunk>,
@@ -218,7 +222,7 @@ impl Task {
                     let next = end.min(start.saturating_add(encoder.slice_rows()));
                     encoder.add(&batch, start..next)?;
                     start = next;
-                    // The ends of parts depend on rows alone, not on what is written early.
+                    // The ends of parts depend only on rows, not on the text that is written early.
                     let (is_full, is_long) =
                         (start == end && encoder.is_full(sent), encoder.text_bytes() >= MAX_TEXT);
                     if !is_full && !is_long {
@@ -241,21 +245,21 @@ impl Task {
     }
 }
 
-/// Result of a thread.
+/// Encoded rows of a task, or a part of them, passed from a thread to the writer.
 #[derive(Default)]
 struct MadePart {
     table: usize,
     data: Data,
-    /// `true` if it belongs to the same part as the text before.
+    /// `true` if the data belongs to the same part of the table as the previous text.
     is_rest: bool,
 }
 
-/// Encoded rows.
+/// Encoded rows in the format of the table.
 #[derive(Default)]
 enum Data {
     #[default]
     None,
-    /// Lines, and their number.
+    /// Lines of text and their number.
     Text(Vec<u8>, u64),
     #[cfg(feature = "parquet")]
     Group(parquet::EncodedGroup),
@@ -272,7 +276,7 @@ impl Data {
     }
 }
 
-/// Form in which a table is written.
+/// Format of a table with its prepared columns.
 enum TableForm {
     Csv(Arc<WrittenColumns>),
     NdJson(ndjson::JsonKeys),
@@ -299,7 +303,7 @@ impl TableForm {
     }
 }
 
-/// Encoder of rows.
+/// Encoder of rows in the format of a table.
 enum Encoder<'f> {
     Text {
         form: &'f TableForm,
@@ -327,7 +331,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// Returns the number of rows that are added at once.
+    /// Returns the number of rows to add at once.
     fn slice_rows(&self) -> usize {
         match self {
             Self::Text { .. } => TEXT_SLICE_ROWS,
@@ -336,7 +340,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// Returns the number of bytes of text.
+    /// Returns the length of the text so far in bytes; 0 for Parquet.
     fn text_bytes(&self) -> usize {
         match self {
             Self::Text { text, .. } => text.len(),
@@ -345,7 +349,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// Returns whether it should not take more rows, after `sent` bytes of the same text.
+    /// Returns whether the encoder should not take more rows. `sent` bytes of the same text were already written.
     fn is_full(&self, sent: usize) -> bool {
         match self {
             Self::Text { text, .. } => text.len().saturating_add(sent) >= TEXT_BYTES,
@@ -363,30 +367,31 @@ impl Encoder<'_> {
     }
 }
 
-/// Encoded size in bytes above which a row group ends: of long texts it has fewer rows.
+/// Encoded size in bytes at which a row group ends; row groups of long texts have fewer rows.
 #[cfg(feature = "parquet")]
 const MAX_GROUP_BYTES: usize = 64 << 20;
 
-/// A part that is being written.
+/// Part of a table whose file is being written.
 struct OpenPart {
     table: usize,
     rows: u64,
     out: Out,
 }
 
+/// Writer of a part's file, by format.
 enum Out {
     Text(File, u64),
     #[cfg(feature = "parquet")]
     Parquet(Box<parquet::ParquetPart>),
 }
 
-/// Writer of the threads' results into parts, in the order of rows.
+/// Writer of the threads' results into files, in the order of rows.
 struct Sink<'a> {
     forms: &'a [TableForm],
     files: &'a mut dyn Files,
     begin: &'a (dyn Fn(usize) + Sync),
     part: Option<OpenPart>,
-    /// Amounts by table, for tables that have parts.
+    /// Amounts written by table, for the tables that already have parts.
     written: Vec<WrittenAmount>,
 }
 
@@ -462,7 +467,7 @@ impl Sink<'_> {
     }
 }
 
-/// Returns the values of a column.
+/// Returns the values of a column in a batch.
 fn column<'b>(batch: &'b Batch, at: usize, field: &WrittenColumn) -> &'b Values {
     match batch.columns.get(at) {
         Some(values) if !field.is_hidden => values,

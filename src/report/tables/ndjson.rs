@@ -1,4 +1,4 @@
-//! Tables as NDJSON: a JSON object per line, with all columns of the table as keys.
+//! Tables of a dump as NDJSON: one JSON object per line, with all columns of the table as keys.
 //!
 //! Object IDs are signed 64-bit numbers, as in all formats of tables. Numbers that JSON cannot express are texts: `"NaN"`,
 //! `"Infinity"`, `"-Infinity"`.
@@ -11,15 +11,15 @@ use super::{WrittenColumns, column};
 use crate::{digits, json};
 use hprof_query::tables::{Batch, Cell, ColumnType};
 
-/// Common parts of each line.
+/// Keys of a table, formatted as in each line.
 pub(super) struct JsonKeys {
     shape: Arc<WrittenColumns>,
-    /// Text before the value of each column: `{"id":`, `,"name":`.
+    /// Text before the value of each column, such as `{"id":` or `,"name":`.
     before: Vec<Vec<u8>>,
 }
 
 impl JsonKeys {
-    /// Creates the keys of a table.
+    /// Formats the keys of a table.
     pub(super) fn new(shape: &Arc<WrittenColumns>) -> io::Result<Self> {
         let before = shape.fields.iter().enumerate().map(|(at, field)| {
             let mut before = vec![if at == 0 { b'{' } else { b',' }];
@@ -30,7 +30,7 @@ impl JsonKeys {
         Ok(Self { before: before.collect::<io::Result<_>>()?, shape: shape.clone() })
     }
 
-    /// Appends rows.
+    /// Appends the given range of rows as lines.
     pub(super) fn push_rows(&self, out: &mut Vec<u8>, batch: &Batch, rows: Range<usize>) -> io::Result<()> {
         let fields = self.shape.fields.iter().enumerate().zip(&self.before);
         let columns: Vec<_> =

@@ -1,6 +1,6 @@
-//! Tables as Parquet.
+//! Tables of a dump as Parquet files.
 //!
-//! A thread encodes a row group column by column from slices of the batches it reads, and keeps the compressed pages; a
+//! A thread encodes a row group column by column from slices of the batches it reads, and keeps the compressed pages. A
 //! `ParquetPart` appends the pages of finished row groups to its file. Integers and object IDs are delta-encoded in bit-packed
 //! blocks (DELTA_BINARY_PACKED), names are dictionary-encoded, pages are compressed with zstd. Each column of a row group has
 //! its minimum and maximum, by which engines skip row groups. docs/performance.md describes the alternatives that were
@@ -24,15 +24,15 @@ use parquet::schema::types::{ColumnPath, SchemaDescriptor, Type, TypePtr};
 use super::{WrittenColumn, WrittenColumns, column};
 use hprof_query::tables::{Batch, ColumnType, NO_NAME, Values};
 
-/// Writer of the file, in the form that readers parse.
+/// Value of `created_by` in the file, in the form that readers parse.
 const CREATED_BY: &str = concat!("hprof-cli version ", env!("CARGO_PKG_VERSION"), " (build 1)");
 /// Compression level of zstd.
 const ZSTD_LEVEL: i32 = 1;
 /// Maximum number of rows of a page.
 const PAGE_ROWS: usize = 1 << 17;
-/// Number of rows between checks of a page's size by the crate.
+/// Number of rows between the crate's checks of a page's size.
 const STEP_ROWS: usize = 1 << 13;
-/// Maximum size of a dictionary in bytes: names of all classes of a large program.
+/// Maximum size of a dictionary in bytes: enough for the names of all classes of a large program.
 const DICTIONARY_BYTES: usize = 16 << 20;
 
 fn into_io_error(error: ParquetError) -> io::Error {
@@ -45,7 +45,7 @@ fn into_io_error(error: ParquetError) -> io::Error {
     }
 }
 
-/// Columns of a table.
+/// Parquet schema of a table.
 pub(super) struct ParquetSchema {
     shape: Arc<WrittenColumns>,
     root: TypePtr,
@@ -54,7 +54,7 @@ pub(super) struct ParquetSchema {
 }
 
 impl ParquetSchema {
-    /// Creates the schema of a table.
+    /// Creates the schema for the columns of a table.
     pub(super) fn new(shape: &Arc<WrittenColumns>) -> io::Result<Self> {
         let fields: Result<Vec<TypePtr>, ParquetError> =
             shape.fields.iter().map(|field| Ok(Arc::new(of_field(field)?))).collect();
@@ -100,7 +100,7 @@ impl ParquetSchema {
         Ok(RowGroupEncoder { rows: 0, columns: columns.collect() })
     }
 
-    /// Starts a file.
+    /// Starts the file of a part.
     pub(super) fn part(&self, file: File) -> io::Result<ParquetPart> {
         let file = BufWriter::with_capacity(1 << 20, file);
         let writer = SerializedFileWriter::new(file, self.root.clone(), self.properties.clone())
@@ -123,7 +123,7 @@ fn of_field(field: &WrittenColumn) -> Result<Type, ParquetError> {
         .build()
 }
 
-/// Compressed pages of a column of a row group.
+/// Compressed pages of one column of a row group.
 #[derive(Clone)]
 struct ColumnPages(Arc<Mutex<TrackedWrite<Vec<u8>>>>);
 
@@ -155,24 +155,24 @@ impl PageWriter for ColumnPages {
     }
 }
 
-/// Encoder of a row group.
+/// Encoder of one row group.
 pub(super) struct RowGroupEncoder {
     rows: u64,
     columns: Vec<ColumnEncoder>,
 }
 
 impl RowGroupEncoder {
-    /// Returns the number of rows so far.
+    /// Returns the number of rows added so far.
     pub(super) fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Returns the size of the pages so far in bytes.
+    /// Returns the size in bytes of the encoded pages so far.
     pub(super) fn bytes(&self) -> usize {
         self.columns.iter().map(|column| column.pages.len()).sum()
     }
 
-    /// Adds rows.
+    /// Adds a range of rows of a batch.
     pub(super) fn add(&mut self, batch: &Batch, rows: Range<usize>) -> io::Result<()> {
         self.rows += rows.len() as u64;
         for (at, encoder) in self.columns.iter_mut().enumerate() {
@@ -193,14 +193,14 @@ impl RowGroupEncoder {
     }
 }
 
-/// Encoder of a column of a row group.
+/// Encoder of one column of a row group.
 struct ColumnEncoder {
     field: WrittenColumn,
     writer: ColumnWriter<'static>,
     pages: ColumnPages,
-    /// Validity by row: 1 or 0.
+    /// Definition level of each row: 1 for a valid value, 0 for null.
     levels: Vec<i16>,
-    /// Names so far, by number.
+    /// Names used so far, by number.
     names: Vec<Option<ByteArray>>,
 }
 
@@ -258,7 +258,7 @@ impl ColumnEncoder {
                 write_present(writer, slice(values, &rows), valid, levels)?;
             }
             (ColumnWriter::ByteArrayColumnWriter(writer), Values::Texts { text, ends, .. }) => {
-                // One copy of all texts, which the values share.
+                // One copy of all texts, which the values of the slice share.
                 let start = rows.start.checked_sub(1).and_then(|row| ends.get(row)).copied().unwrap_or(0);
                 let end = rows.end.checked_sub(1).and_then(|row| ends.get(row)).copied().unwrap_or(start);
                 let all = Bytes::copy_from_slice(text.as_bytes().get(start..end).unwrap_or_default());
@@ -306,7 +306,7 @@ fn slice<'v, T>(values: &'v [T], rows: &Range<usize>) -> &'v [T] {
     values.get(rows.clone()).unwrap_or_default()
 }
 
-/// Writes values: those that are valid, if some are not.
+/// Writes a column's values: all of them, or only the valid ones if some are null.
 fn write_present<D: DataType<T: Copy>>(
     writer: &mut ColumnWriterImpl<'_, D>,
     values: &[D::T],
@@ -318,7 +318,7 @@ fn write_present<D: DataType<T: Copy>>(
     writer.write_batch(&present.collect::<Vec<_>>(), levels, None)
 }
 
-/// An encoded row group.
+/// Encoded row group that can be appended to a file.
 pub(super) struct EncodedGroup {
     rows: u64,
     columns: Vec<(Bytes, ColumnCloseResult)>,
@@ -331,13 +331,13 @@ impl EncodedGroup {
     }
 }
 
-/// A file that is being written.
+/// Parquet file that is being written.
 pub(super) struct ParquetPart {
     writer: SerializedFileWriter<BufWriter<File>>,
 }
 
 impl ParquetPart {
-    /// Adds a row group.
+    /// Appends an encoded row group to the file.
     pub(super) fn append(&mut self, group: EncodedGroup) -> io::Result<()> {
         let append = || {
             let mut row_group = self.writer.next_row_group()?;
@@ -349,19 +349,19 @@ impl ParquetPart {
         append().map_err(into_io_error)
     }
 
-    /// Ends the file; returns its length.
+    /// Ends the file; returns its length in bytes.
     pub(super) fn close(mut self) -> io::Result<u64> {
         self.writer.finish().map_err(into_io_error)?;
         Ok(self.writer.bytes_written() as u64)
     }
 }
 
-/// Returns whether a value of a column is valid.
+/// Returns whether the value of a row is valid. An empty list means that all are.
 fn is_valid(valid: &[bool], row: usize) -> bool {
     valid.get(row).copied().unwrap_or(true)
 }
 
-/// Returns the text of a row.
+/// Returns the text of a row, given the text of all rows and the ends of each.
 fn text_at<'b>(text: &'b str, ends: &[usize], row: usize) -> &'b str {
     let start = row.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
     ends.get(row).and_then(|end| text.get(start..*end)).unwrap_or_default()

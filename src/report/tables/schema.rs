@@ -1,10 +1,10 @@
-//! Definitions of tables as Markdown.
+//! Reference of tables and their columns as Markdown.
 
 use std::fmt::Write;
 
 use hprof_query::tables::{ColumnType, Definition};
 
-/// Returns a section for each table. `secret` states when columns that may be secret are null.
+/// Returns a section for each table. `secret` describes when columns that may be secret are null.
 pub fn markdown(definitions: &[Definition], secret: &str) -> String {
     let mut out = String::new();
     for definition in definitions {

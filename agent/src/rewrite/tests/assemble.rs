@@ -1,29 +1,28 @@
-//! An assembler of small class files, written from the specification: it shares nothing with the
-//! rewriter.
+//! Assembler of small class files, written from the specification. It shares no code with the rewriter.
 
-/// A class file `Made` that extends `java/lang/Object`.
+/// Class file of a class `Made` that extends `java/lang/Object`.
 pub(crate) struct Class {
     major: u16,
     constants: Vec<Vec<u8>>,
     methods: Vec<Vec<u8>>,
 }
 
-/// Contents of a `Code` attribute except instructions.
+/// Contents of a `Code` attribute, except the instructions.
 #[derive(Default)]
 pub(crate) struct Code {
     pub(crate) max_stack: u16,
     pub(crate) max_locals: u16,
     pub(crate) code: Vec<u8>,
-    /// Start, end, handler, type.
+    /// Exception handlers: start, end, handler, type.
     pub(crate) handlers: Vec<[u16; 4]>,
-    /// Name, and content with its count.
+    /// Attributes: name, and content including its count.
     pub(crate) attributes: Vec<(&'static str, Vec<u8>)>,
 }
 
 impl Class {
     pub(crate) fn new(major: u16) -> Class {
         let mut class = Class { major, constants: Vec::new(), methods: Vec::new() };
-        // Constants 1 to 4: names, and classes.
+        // Constants 1 to 4: names and classes.
         class.class("Made");
         class.class("java/lang/Object");
         class

@@ -1,4 +1,4 @@
-//! Damaged class files cause an error with an offset, never a panic.
+//! Tests that damaged class files cause an error with an offset, never a panic.
 
 use super::assemble::{Class, Code};
 use super::{GOTO, NOP, RETURN, STATIC, TRACKER, UnexpectedContent, class_of, code, rewrite};
@@ -36,7 +36,7 @@ fn rich_class(major: u16) -> Vec<u8> {
     class.bytes()
 }
 
-/// The pseudo-random numbers of SplitMix64 (Steele, Lea, Flood, 2014).
+/// Generator of pseudorandom numbers: SplitMix64 (Steele, Lea, Flood, 2014).
 struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! Rules of the rewriter on assembled classes, and damaged classes.
+//! Tests of the rewriter with assembled and damaged classes.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
@@ -18,7 +18,7 @@ const GOTO: u8 = 167;
 const IRETURN: u8 = 172;
 const RETURN: u8 = 177;
 
-/// Number of all methods in these tests: pushed by one instruction of one byte.
+/// Number of all methods in these tests, which can be pushed by an instruction of one byte.
 const NUMBER: u32 = 5;
 
 fn rewritten(class: &[u8]) -> RewrittenClass {
@@ -36,12 +36,12 @@ fn code(code: &[u8]) -> Code {
     Code { max_stack: 3, max_locals: 2, code: code.to_vec(), ..Code::default() }
 }
 
-/// A method after rewriting.
+/// Parts of a method after rewriting.
 struct After {
     max_stack: u16,
     code: Vec<u8>,
     handlers: Vec<[u16; 4]>,
-    /// Content of the `StackMapTable`, after its count.
+    /// Content of the `StackMapTable`, with its count.
     frames: Option<(u16, Vec<u8>)>,
     debug: Vec<Vec<u8>>,
 }
@@ -71,14 +71,14 @@ fn after(class: &[u8]) -> After {
     }
 }
 
-/// Rewrites the method of an assembled class.
+/// Rewrites the method of an assembled class, and returns the result.
 fn change(major: u16, code: Code) -> After {
     let result = rewritten(&class_of(major, code));
     assert_eq!((result.methods, result.skipped.len()), (1, 0));
     after(&result.bytes.unwrap())
 }
 
-/// Returns the code with the calls removed: `E`, `X`, and the value of each other byte.
+/// Describes the code: `E` and `X` for the inserted calls, and the value of each other byte.
 fn calls(after: &After) -> String {
     let mut text = String::new();
     let mut rest = after.code.as_slice();

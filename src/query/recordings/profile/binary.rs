@@ -18,14 +18,14 @@ use hprof_parser::Header;
 use hprof_parser::record::{AllocSites, BodyReader, CpuSamples, Record, is_known, tag};
 use hprof_values::TraceSerial;
 
-/// Parts of a profile that take time to read.
+/// Optional parts of a profile to read; they take time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Want {
     /// Allocation sites recorded by the writer.
     pub sites: bool,
     /// Stack traces.
     pub traces: bool,
-    /// Threads of stack traces, which are then separate for each thread; in recordings of Flight Recorder only.
+    /// Threads of stack traces: the same stack in two threads becomes two traces; in recordings of Flight Recorder only.
     pub threads: bool,
     /// Events that are CPU samples; in recordings of Flight Recorder only.
     pub samples: Option<SampleEvent>,
@@ -33,7 +33,7 @@ pub struct Want {
     pub monitors: Option<MonitorEvent>,
 }
 
-/// Reads the recorded facts.
+/// Reads the facts that the profiler recorded.
 ///
 /// # Errors
 /// [`Error::Unpack`].
@@ -72,7 +72,7 @@ pub fn sites_of_objects(heap: &Heap, sizes: &Sizes, progress: &dyn Progress) -> 
     Ok(object_sites::count(heap.summary(), sizes, heap.bytes(progress)?, progress))
 }
 
-/// Returns starts and ends of threads, in the order of the file.
+/// Returns starts and ends of threads in the order of the file.
 ///
 /// # Errors
 /// [`Error::Unpack`].
@@ -105,12 +105,12 @@ pub fn thread_events(heap: &Heap, progress: &dyn Progress) -> Result<Vec<ThreadE
             }
             _ => {}
         }
-        // A heap dump of over 4 GiB ends elsewhere than its header says.
+        // In a heap dump of over 4 GiB, the header's length is wrong.
         let end = ends.get(&(record.body_offset() as u64)).copied().unwrap_or(record.end());
         let done = left == 0 && started >= summary.threads().len();
         at = usize::try_from(end).ok().filter(|_| !done);
     }
-    // Threads after a damaged region.
+    // Threads that started after a damaged region.
     events.extend((started..summary.threads().len()).map(|_| ThreadEvent::Start));
     let mut behind: Vec<(u32, u64)> = ends_left.into_iter().filter(|(_, left)| *left > 0).collect();
     behind.sort_unstable();
@@ -118,7 +118,7 @@ pub fn thread_events(heap: &Heap, progress: &dyn Progress) -> Result<Vec<ThreadE
     Ok(events)
 }
 
-/// Reads records at the offsets in the summary.
+/// Reader of records at the offsets in the summary.
 struct Records<'a> {
     summary: &'a Summary,
     bytes: &'a [u8],
@@ -136,7 +136,7 @@ impl<'a> Records<'a> {
         BodyReader::new(self.bytes, self.summary.id_size())
     }
 
-    /// Returns the records of a tag, in the order of the file.
+    /// Returns the records with the given tag, in the order of the file.
     fn records_with_tag(&self, tag: u8) -> impl Iterator<Item = Record> {
         self.summary.record_values(tag).filter_map(|offset| self.at(offset))
     }
@@ -146,7 +146,7 @@ impl<'a> Records<'a> {
         self.records_with_tag(tag).filter_map(|record| read(&reader, &record).ok()).collect()
     }
 
-    /// Returns the time of a record, given in microseconds since the start.
+    /// Returns the date of a record whose time is given in microseconds since the start.
     fn date(&self, time_us: u32) -> Option<String> {
         rfc3339(self.summary.facts().created_ms.get(), time_us)
     }
@@ -192,7 +192,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Sums up all records: the agent resets its counters whenever it has written them.
+    /// Returns the sums over all CPU SAMPLES records: the agent resets its counters whenever it has written them.
     fn samples(&self) -> Option<Samples> {
         let mut samples: Option<Samples> = None;
         let mut places: FxHashMap<TraceSerial, usize> = FxHashMap::default();
@@ -204,7 +204,7 @@ impl<'a> Records<'a> {
             sum.date = self.date(record.time_us);
             records += 1;
         }
-        // One record keeps its order; several have none in common.
+        // A single record keeps its order; several records have no common order.
         if let Some(samples) = samples.as_mut().filter(|_| records > 1) {
             samples.rows.sort_rows_by_key(|(_, samples)| std::cmp::Reverse(*samples));
         }
@@ -251,7 +251,7 @@ impl<'a> Records<'a> {
     }
 }
 
-/// Adds a record to a sum; `places` are indexes into `sum.rows` by trace.
+/// Adds a record to a sum; `places` maps traces to indexes into `sum.rows`.
 fn add_samples(sum: &mut Samples, places: &mut FxHashMap<TraceSerial, usize>, record: &CpuSamples<'_>) {
     sum.total = sum.total.saturating_add(u64::from(record.total));
     for row in record.samples() {

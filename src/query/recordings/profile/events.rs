@@ -1,37 +1,37 @@
-//! Kinds of events that become a profile.
+//! Types of Flight Recorder events that are read into a profile.
 
-/// Events that are CPU samples.
+/// Type of events that are CPU samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SampleEvent {
-    /// Threads that ran Java code.
+    /// Samples of threads that ran Java code.
     Execution,
-    /// Threads that were in native code, where most wait.
+    /// Samples of threads in native code, most of which are waiting.
     Native,
-    /// Threads that used a certain amount of CPU time.
+    /// Samples taken each time a thread has used a certain amount of CPU time.
     CpuTime,
 }
 
-/// Events that are samples of allocations.
+/// Type of events that are samples of allocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AllocationEvent {
-    /// Samples, weighted by the bytes that were allocated since the one before.
+    /// Sampled allocation, weighted by the bytes that were allocated since the previous sample.
     Sample,
-    /// First allocation in a new thread-local buffer.
+    /// First allocation in a new thread-local allocation buffer (TLAB).
     InNewTlab,
-    /// Allocation outside of thread-local buffers.
+    /// Allocation outside of thread-local allocation buffers.
     OutsideTlab,
 }
 
-/// Events that allocation sites are counted from. Both kinds stand for the same bytes.
+/// Events from which allocation sites are counted. Both variants count the same bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SiteEvent {
-    /// [`AllocationEvent::Sample`].
+    /// Events of type [`AllocationEvent::Sample`].
     Samples,
-    /// [`AllocationEvent::InNewTlab`] and [`AllocationEvent::OutsideTlab`].
+    /// Events of types [`AllocationEvent::InNewTlab`] and [`AllocationEvent::OutsideTlab`].
     Buffers,
 }
 
-/// Events that are waits of threads.
+/// Type of events that are waits of threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MonitorEvent {
     /// A thread waited to enter a monitor.
@@ -43,12 +43,12 @@ pub enum MonitorEvent {
 }
 
 impl SampleEvent {
-    /// All kinds.
+    /// All types of CPU samples.
     pub const ALL: [Self; 3] = [Self::Execution, Self::Native, Self::CpuTime];
-    /// Kinds that are counted by default: the first one that a recording contains.
+    /// Types that are counted by default: the first one that a recording contains.
     pub const PREFERRED: [Self; 2] = [Self::CpuTime, Self::Execution];
 
-    /// Returns the name of the type.
+    /// Returns the name of the event type, such as `jdk.ExecutionSample`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Execution => "jdk.ExecutionSample",
@@ -59,10 +59,10 @@ impl SampleEvent {
 }
 
 impl SiteEvent {
-    /// All kinds, the preferred one first.
+    /// All variants, the preferred one first.
     pub const ALL: [Self; 2] = [Self::Samples, Self::Buffers];
 
-    /// Returns the names of the types.
+    /// Returns the names of the event types.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Samples => "jdk.ObjectAllocationSample",
@@ -70,7 +70,7 @@ impl SiteEvent {
         }
     }
 
-    /// Returns the events.
+    /// Returns the types of the events.
     pub(super) const fn events(self) -> &'static [AllocationEvent] {
         match self {
             Self::Samples => &[AllocationEvent::Sample],
@@ -80,10 +80,10 @@ impl SiteEvent {
 }
 
 impl AllocationEvent {
-    /// All kinds.
+    /// All types of allocation events.
     pub const ALL: [Self; 3] = [Self::Sample, Self::InNewTlab, Self::OutsideTlab];
 
-    /// Returns the name of the type.
+    /// Returns the name of the event type.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sample => "jdk.ObjectAllocationSample",
@@ -92,11 +92,11 @@ impl AllocationEvent {
         }
     }
 
-    /// Returns the names of the fields that state bytes: the first one that is not 0 counts.
+    /// Returns the names of the fields that contain bytes: the first field that is not 0 counts.
     pub(super) const fn weights(self) -> [&'static str; 2] {
         match self {
             Self::Sample => ["weight", "weight"],
-            // The buffer is filled with allocations that have no event.
+            // The rest of the buffer is filled by allocations without an event.
             Self::InNewTlab => ["tlabSize", "allocationSize"],
             Self::OutsideTlab => ["allocationSize", "allocationSize"],
         }
@@ -104,10 +104,10 @@ impl AllocationEvent {
 }
 
 impl MonitorEvent {
-    /// All kinds.
+    /// All types of waits.
     pub const ALL: [Self; 3] = [Self::Enter, Self::Wait, Self::Park];
 
-    /// Returns the name of the type.
+    /// Returns the name of the event type.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Enter => "jdk.JavaMonitorEnter",
@@ -116,7 +116,7 @@ impl MonitorEvent {
         }
     }
 
-    /// Returns the name of the field with the class of the object.
+    /// Returns the name of the field with the class of the monitor or blocker.
     pub(super) const fn class(self) -> &'static str {
         match self {
             Self::Enter | Self::Wait => "monitorClass",

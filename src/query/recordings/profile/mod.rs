@@ -1,5 +1,4 @@
-//! Facts recorded by a profiler, apart from the heap: threads, stack traces, allocation sites, samples, times and
-//! monitors.
+//! Facts recorded by a profiler, except the heap: threads, stack traces, allocation sites, samples, times and monitors.
 //!
 //! The HPROF agent writes these facts as binary records or as text (`java.hprof.txt`). [`Profile`] covers both, so
 //! commands do not depend on the kind of file.
@@ -25,12 +24,13 @@ use events::{MonitorEvent, SampleEvent};
 pub use sites::{Origin, Site, Sites};
 pub use traces::{Frame, Trace, Traces};
 
-/// Facts recorded by a profiler.
+/// Facts recorded by a profiler, from any file format.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Profile {
-    /// Format name and version as the file states them, `JAVA PROFILE 1.0.1`; empty if it does not (`cpu=old`).
+    /// Format name and version as the file states them, such as `JAVA PROFILE 1.0.1`; empty if the file states none
+    /// (`cpu=old`).
     pub format: String,
-    /// Creation time: RFC 3339, without a zone if the file names none (texts contain local time).
+    /// Creation time in RFC 3339, without a zone if the file has none (texts contain local time).
     pub created: Option<String>,
     /// Threads that were started, in the order of the file.
     pub threads: Vec<StartedThread>,
@@ -63,9 +63,9 @@ pub struct StartedThread {
     pub serial: u32,
     /// Object ID of the thread.
     pub object: ObjectId,
-    /// Serial number of the trace in which it was started; 0 for none, and in texts.
+    /// Serial number of the trace in which the thread was started; 0 for none, and in texts.
     pub trace: TraceSerial,
-    /// Name.
+    /// Name of the thread.
     pub name: Arc<str>,
     /// Name of the thread group.
     pub group: Arc<str>,
@@ -76,7 +76,7 @@ pub struct StartedThread {
 }
 
 impl StartedThread {
-    /// Returns the thread without the names that the program gave, which are values.
+    /// Returns the thread without its names, which are values of the program.
     #[must_use]
     pub fn without_names(self) -> Self {
         let name = format!("thread {}", self.serial).into();
@@ -87,7 +87,7 @@ impl StartedThread {
 /// Start or end of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadEvent {
-    /// Start of the next of [`Profile::threads`].
+    /// Start of the next thread in [`Profile::threads`].
     Start,
     /// End of the thread with this serial number.
     End(u32),
@@ -96,24 +96,24 @@ pub enum ThreadEvent {
 /// CPU SAMPLES: number of samples by trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Samples {
-    /// Number of all samples, including those of traces that the writer left out.
+    /// Number of all samples, including samples of traces that the writer left out.
     pub total: u64,
-    /// Trace serial number and number of samples, most first.
+    /// Trace serial number and number of samples; most samples first.
     pub rows: Vec<(TraceSerial, u64)>,
-    /// Time of writing, as [`Profile::created`].
+    /// Time of writing, in the format of [`Profile::created`].
     pub date: Option<String>,
     /// Events that were counted, in recordings of Flight Recorder.
     pub event: Option<SampleEvent>,
 }
 
-/// CPU TIME (ms): time spent in each trace. MONITOR TIME: time spent in each while waiting to enter monitors.
+/// CPU TIME (ms): time spent in each trace. MONITOR TIME: time that each trace spent waiting to enter monitors.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Times {
     /// Total in milliseconds, as the file states it; the agent writes garbage if it overflows 31 bits.
     pub total_ms: i64,
     /// Rows, in the order of the file.
     pub rows: Vec<TimeRow>,
-    /// Time of writing, as [`Profile::created`].
+    /// Time of writing, in the format of [`Profile::created`].
     pub date: Option<String>,
     /// Events that were counted, in recordings of Flight Recorder.
     pub event: Option<MonitorEvent>,
@@ -128,25 +128,25 @@ pub struct TimeRow {
     pub count: u64,
     /// Percentage of the total.
     pub self_percent: f64,
-    /// Percentage of this row and all before it.
+    /// Percentage of the total in this row and all rows before it.
     pub accumulated_percent: f64,
-    /// Method as the row names it (`<empty trace>` means none), or the monitor's class.
+    /// Method named in the row (`<empty trace>` for none), or the monitor's class.
     pub name: Option<String>,
-    /// Time in nanoseconds, if it was measured and not only a percentage stated.
+    /// Time in nanoseconds; `None` if only a percentage was recorded.
     pub nanos: Option<u64>,
 }
 
 impl TimeRow {
-    /// Returns the time in milliseconds, rounded, if it was measured.
+    /// Returns the measured time in milliseconds, rounded; `None` if only a percentage was recorded.
     pub fn milliseconds(&self) -> Option<u64> {
         self.nanos.map(|nanos| nanos.saturating_add(500_000) / 1_000_000)
     }
 }
 
-/// A row of `cpu=old`: calls of one method by another.
+/// Row of `cpu=old`: calls from one method to another.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Call {
-    /// Number of calls.
+    /// Number of calls from the caller to the callee.
     pub count: u64,
     /// Called method; `None` if the agent did not know it.
     pub callee: Option<Method>,
@@ -163,7 +163,7 @@ pub struct Method {
     pub class: String,
     /// Method name.
     pub name: String,
-    /// JVM signature, `(I)V`.
+    /// JVM signature, such as `(I)V`.
     pub signature: String,
 }
 
@@ -172,31 +172,31 @@ pub struct Method {
 pub struct MonitorDump {
     /// Thread serial number, trace serial number and state (`R`, `CW`, `S|MW`, ...).
     pub threads: Vec<(u32, TraceSerial, String)>,
-    /// Monitors.
+    /// Monitors with owners or waiting threads.
     pub monitors: Vec<Monitor>,
 }
 
-/// A monitor.
+/// Monitor in a MONITOR DUMP.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Monitor {
-    /// Class in Java source form, or a raw monitor's name.
+    /// Class in Java source form, or the name of a raw monitor.
     pub name: String,
-    /// Object ID, or a raw monitor's address, if the file states it.
+    /// Object ID, or the address of a raw monitor, if the file states it.
     pub id: Option<u64>,
-    /// `true` if it is a raw monitor of the JVM, not of an object.
+    /// `true` for a raw monitor of the JVM, which does not belong to an object.
     pub raw: bool,
-    /// Serial number of the owning thread, and its number of entries.
+    /// Serial number of the owning thread, and the number of times that the thread has entered the monitor.
     pub owner: Option<(u32, u32)>,
-    /// Serial numbers of the threads that wait to enter; 0 for one that the agent did not know.
+    /// Serial numbers of the threads that wait to enter; 0 for a thread unknown to the agent.
     pub waiting_to_enter: Vec<u32>,
-    /// Serial numbers of the threads that wait to be notified; 0 for one that the agent did not know.
+    /// Serial numbers of the threads that wait to be notified; 0 for a thread unknown to the agent.
     pub waiting_to_be_notified: Vec<u32>,
 }
 
 /// A WAIT, WAITED, SLEEP or EXIT line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
-    /// Kind of event.
+    /// Kind of the line's event.
     pub kind: WaitKind,
     /// Class of the monitor in Java source form; `None` for SLEEP.
     pub monitor: Option<String>,
@@ -219,8 +219,8 @@ pub enum WaitKind {
     Exit,
 }
 
-/// Formats a time as RFC 3339: milliseconds since 1970 plus microseconds. `None` for 0, and for times outside the
-/// calendar.
+/// Formats a time as RFC 3339, given as milliseconds since 1970 plus microseconds. `None` for 0 milliseconds, and for times
+/// outside the calendar.
 pub fn rfc3339(milliseconds: u64, microseconds: u32) -> Option<String> {
     if milliseconds == 0 {
         return None;
@@ -232,7 +232,7 @@ pub fn rfc3339(milliseconds: u64, microseconds: u32) -> Option<String> {
     Some(format!("{time:.3}Z"))
 }
 
-/// Formats a time in nanoseconds since 1970, as [`rfc3339`].
+/// Formats a time in nanoseconds since 1970 as RFC 3339; see [`rfc3339`].
 pub fn date_of_nanos(nanos: i64) -> Option<String> {
     rfc3339(u64::try_from(nanos / 1_000_000).ok()?, 0)
 }

@@ -98,7 +98,7 @@ fn several_traces(summary: &Summary, sizes: &Sizes, bytes: &[u8], progress: &dyn
         loop {
             let chunk = chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some(chunk) = chunk else { break };
-            // A long array is split into several chunks; the first one counts as the object.
+            // A long array is split into several chunks; only the first chunk counts as an object.
             counter.skip = chunk.elements.as_ref().is_some_and(|elements| elements.start > 0);
             walk.chunk(&chunk, &mut counter);
             progress.advance(chunk.bytes());
@@ -117,7 +117,7 @@ fn several_traces(summary: &Summary, sizes: &Sizes, bytes: &[u8], progress: &dyn
         .collect()
 }
 
-/// Objects and bytes by class number (or the highest number) and trace.
+/// Objects and bytes by class and trace; the class is a class number, or the highest number for none.
 type Counts = IdMap<(u32, TraceSerial), (u64, u64)>;
 
 struct Counter<'a> {

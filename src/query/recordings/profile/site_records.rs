@@ -1,9 +1,9 @@
 //! ALLOC SITES: one table from all records of a file.
 //!
-//! A record is complete or, if bit 0 of its flags is set, incremental. A complete one replaces all records before it.
-//! An incremental one lists the sites that changed. The specification does not say whether with increments or with new
-//! figures; the JVMTI agent writes new figures (`site_write` in `hprof_site.c`). Each record also states totals over
-//! all sites, which decide: figures that would exceed the totals if added to the earlier ones are new figures.
+//! A record is complete or, if bit 0 of its flags is set, incremental. A complete record replaces all earlier records. An
+//! incremental record lists the sites that changed. The specification does not define whether it contains increments or new
+//! figures; the JVMTI agent writes new figures (`site_write` in `hprof_site.c`). Each record also contains totals over all
+//! sites, which decide: figures that would exceed the totals if added to the earlier ones are new figures.
 
 use rustc_hash::FxHashMap;
 
@@ -12,32 +12,32 @@ use hprof_base::sorting::SortRows;
 use hprof_parser::record::{AllocSite, AllocSites, HeapSummary, Record};
 use hprof_values::{BasicType, TraceSerial};
 
-/// Bit 0 of the flags.
+/// Flag of an incremental record (bit 0).
 const INCREMENTAL: u16 = 1;
-/// Bit 1 of the flags.
+/// Flag of a record whose sites are sorted by allocated bytes (bit 1).
 const BY_ALLOCATION: u16 = 2;
 
-/// Combined table.
+/// Table of sites, combined from all ALLOC SITES records.
 pub(super) struct CombinedSites {
     pub(super) rows: Vec<SiteRecord>,
-    /// Totals of the last record over all sites.
+    /// Totals over all sites, from the last record.
     pub(super) totals: Site,
     pub(super) by_allocation: bool,
-    /// Last record.
+    /// Last ALLOC SITES record.
     pub(super) last: Option<Record>,
 }
 
-/// A site whose class is not yet named.
+/// Site in a record, before its class serial number is resolved to a name.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SiteRecord {
     pub(super) class_serial: u32,
-    /// Type of an array's elements, as the record states it.
+    /// Element type stated by the record, if the objects are arrays.
     array: Option<BasicType>,
     pub(super) site: Site,
 }
 
 impl SiteRecord {
-    /// Returns the name of a class without LOAD CLASS. The agent writes none for some array classes.
+    /// Returns a name for a class that has no LOAD CLASS record. The agent writes none for some array classes.
     pub(super) fn placeholder_name(&self) -> String {
         match self.array {
             None => format!("<unknown class {}>", self.class_serial),
@@ -58,7 +58,7 @@ pub(super) fn combine(records: &[(Record, AllocSites<'_>)]) -> Option<CombinedSi
     let by_allocation = last_sites.flags & BY_ALLOCATION != 0;
     let mut rows = table.rows;
     if records.len() - from > 1 {
-        // One record keeps its order; several have none in common.
+        // A single record keeps its order; several records have no common order.
         let key =
             |row: &SiteRecord| if by_allocation { row.site.allocated_bytes } else { row.site.live_bytes };
         rows.sort_rows_by_key(|row| std::cmp::Reverse(key(row)));
@@ -80,11 +80,11 @@ fn totals(totals: &HeapSummary) -> Site {
 struct SiteTable {
     rows: Vec<SiteRecord>,
     places: FxHashMap<(u32, TraceSerial), usize>,
-    /// Sums of the four figures over all rows: sums of 32-bit numbers in a file cannot exceed 128 bits.
+    /// Sums of the four figures over all rows. Sums of a file's 32-bit numbers cannot exceed 128 bits.
     sums: [u128; 4],
 }
 
-/// Returns the four figures of a site, or of all sites.
+/// Returns the four figures of a site, or of the totals.
 fn figures(site: &Site) -> [u64; 4] {
     [site.live_bytes, site.live_instances, site.allocated_bytes, site.allocated_instances]
 }
@@ -107,7 +107,7 @@ fn site_of(row: &AllocSite) -> Site {
 }
 
 impl SiteTable {
-    /// Returns whether the figures of a record fit into its totals if added to the earlier ones.
+    /// Returns whether the figures of a record, added to the earlier ones, are within the record's totals.
     fn may_add(&self, sites: &AllocSites<'_>) -> bool {
         let mut sums = self.sums;
         for site in sites.sites() {
@@ -140,7 +140,7 @@ impl SiteTable {
         }
     }
 
-    /// Returns the row of a site; a new one is zero.
+    /// Returns the row of a site; a new row has zero figures.
     fn site(&mut self, row: &AllocSite) -> &mut Site {
         let rows = &mut self.rows;
         let at = *self.places.entry((row.class_serial, row.trace)).or_insert_with(|| {
@@ -161,10 +161,10 @@ mod tests {
     use hprof_parser::record::BodyReader;
     use hprof_values::IdSize;
 
-    /// class, trace, live bytes, live objects, bytes allocated, objects allocated
+    /// Class, trace, live bytes, live objects, allocated bytes, allocated objects.
     type Figures = [u32; 6];
 
-    /// A record as stored in a file: flags, totals (live bytes and objects, bytes and objects allocated), sites.
+    /// Returns a record as stored in a file: flags, totals (live bytes and objects, allocated bytes and objects), sites.
     fn record(flags: u16, [live, objects, bytes, allocated]: [u64; 4], sites: &[Figures]) -> Vec<u8> {
         let mut body = flags.to_be_bytes().to_vec();
         body.extend_from_slice(&0xEB1C_432Du32.to_be_bytes());
@@ -239,16 +239,16 @@ mod tests {
         assert_eq!(rows(&[first, changes]), [[2, 7, 20, 2, 20, 2], [1, 7, 15, 2, 15, 2]]);
     }
 
-    /// As the agent writes them: an unchanged site is left out, a changed one has its current counters.
+    /// The agent leaves out unchanged sites, and writes the current counters of changed ones.
     #[test]
     fn changes_that_the_totals_cannot_hold_are_new_figures() {
         let first = record(0, [30, 3, 30, 3], &[[1, 7, 20, 2, 20, 2], [2, 7, 10, 1, 10, 1]]);
         let changes = record(1, [50, 5, 50, 5], &[[2, 7, 30, 3, 30, 3]]);
         assert_eq!(rows(&[first.clone(), changes]), [[2, 7, 30, 3, 30, 3], [1, 7, 20, 2, 20, 2]]);
-        // Any of the four figures decides: here only the number allocated.
+        // Any of the four figures decides: here only the number of allocated objects.
         let changes = record(1, [100, 100, 100, 5], &[[2, 7, 30, 3, 30, 3]]);
         assert_eq!(rows(&[first.clone(), changes])[0], [2, 7, 30, 3, 30, 3]);
-        // A site that is gone.
+        // A site without live objects.
         let changes = record(1, [20, 2, 30, 3], &[[2, 7, 0, 0, 10, 1]]);
         assert_eq!(rows(&[first, changes]), [[1, 7, 20, 2, 20, 2], [2, 7, 0, 0, 10, 1]]);
     }
@@ -265,7 +265,7 @@ mod tests {
         let changes = |live| record(1, PLENTY, &[[1, 7, live, 1, 10, 1]]);
         assert_eq!(rows(&[changes(10)]), [[1, 7, 10, 1, 10, 1]]);
         assert_eq!(rows(&[changes(10), changes(20)]), [[1, 7, 30, 2, 20, 2]]);
-        // Even if its totals cannot be right.
+        // Even if the totals of the complete record are wrong.
         let wrong = record(1, [1; 4], &[[1, 7, 10, 10, 10, 10]]);
         assert_eq!(rows(&[wrong]), [[1, 7, 10, 10, 10, 10]]);
     }
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(classes(&[unsorted(0)]), [1, 2, 3]);
         assert_eq!(classes(&[record(0, PLENTY, &[]), unsorted(1)]), [2, 3, 1]);
         assert_eq!(classes(&[record(0, PLENTY, &[]), unsorted(3)]), [1, 3, 2]);
-        // Only the order after a complete record counts.
+        // A complete record discards the order of earlier records.
         assert_eq!(classes(&[unsorted(0), unsorted(0)]), [1, 2, 3]);
         // Equal rows stay in the order in which they were read.
         let equal = record(1, PLENTY, &[[5, 1, 1, 1, 1, 1], [4, 1, 1, 1, 1, 1], [6, 1, 1, 1, 1, 1]]);
@@ -298,13 +298,13 @@ mod tests {
         let all = u64::from(most);
         let full = record(0, [all, all, u64::MAX, u64::MAX], &[[1, 7, most, most, most, most]]);
         let more = record(1, [all, all, u64::MAX, u64::MAX], &[[1, 7, most, most, most, most]]);
-        // The totals of live bytes have 32 bits, too: they cannot contain two.
+        // The totals of live bytes have 32 bits, too: they cannot contain twice the maximum.
         assert_eq!(rows(&[full.clone(), more]), [[1, 7, all, all, all, all]]);
         let more = record(1, [0, 0, u64::MAX, u64::MAX], &[[1, 7, most, most, most, most]]);
         assert_eq!(rows(&[full, more]), [[1, 7, 2 * all, 2 * all, 2 * all, 2 * all]]);
     }
 
-    /// A count of sites that are missing, and one that is too small.
+    /// A count of sites that exceeds the record, and one that is too small.
     #[test]
     fn counts_that_lie() {
         let mut more = record(0, PLENTY, &[[1, 7, 1, 1, 1, 1]]);
@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(rows(&[first, replaced, added]), [[1, 7, 15, 2, 45, 5]]);
     }
 
-    /// Takes more than a minute if each record visits all earlier rows.
+    /// This takes more than a minute if each record visits all earlier rows.
     #[test]
     fn many_records_of_one_site_each() {
         let many: Vec<_> = (1..=100_000).map(|n| record(1, [0; 4], &[[n, n, 1, 1, 1, 1]])).collect();

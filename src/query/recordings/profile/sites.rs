@@ -1,4 +1,4 @@
-//! Allocation sites.
+//! Allocation sites of a profile.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use super::events::SiteEvent;
 use hprof_format::percent::{ratio, two_decimals};
 use hprof_values::TraceSerial;
 
-/// Source of the figures of sites.
+/// Source of the figures of allocation sites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// Counted by the writer: ALLOC SITES records, or SITES of a text.
     Recorded,
-    /// Counted over the objects of the heap dump. Freed objects are unknown: allocated figures equal live ones.
+    /// Counted over the objects of the heap dump. Freed objects are unknown, so allocated figures equal live ones.
     Objects,
-    /// Estimated from samples, as Flight Recorder takes them. Live figures and numbers of objects are unknown, and 0.
+    /// Estimated from samples, as Flight Recorder takes them. Live figures and numbers of objects are unknown and set to 0.
     Sampled,
 }
 
@@ -28,7 +28,7 @@ impl Origin {
     }
 }
 
-/// A class and an allocation stack trace, with figures.
+/// Allocation site: a class and an allocation stack trace, with figures.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Site {
     /// Class in Java source form.
@@ -43,29 +43,29 @@ pub struct Site {
     pub allocated_bytes: u64,
     /// Number of objects ever allocated.
     pub allocated_instances: u64,
-    /// Number of samples that the figures are estimated from; 0 if they are not.
+    /// Number of samples from which the figures are estimated; 0 if they are exact.
     pub samples: u64,
     /// Percentage of all live bytes, to two decimals, as the reports print it.
     pub self_percent: f64,
-    /// Percentage of all live bytes in this site and all before it in the report, to two decimals.
+    /// Percentage of all live bytes in this site and all sites before it in the report, to two decimals.
     pub accumulated_percent: f64,
 }
 
-/// Allocation sites.
+/// Allocation sites of a profile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sites {
     /// Source of the figures.
     pub origin: Origin,
     /// Sites, most live bytes first, or in the order of the file.
     pub rows: Vec<Site>,
-    /// Sums over all sites, including those that the writer left out; `class` and `trace` are meaningless. `None` if
-    /// unknown (a text states only percentages).
+    /// Sums over all sites, including sites that the writer left out; `class` and `trace` are meaningless. `None` if unknown (a
+    /// text contains only percentages).
     pub total: Option<Site>,
     /// Events that were counted, in recordings of Flight Recorder.
     pub event: Option<SiteEvent>,
-    /// `true` if the file is ordered by allocated bytes instead.
+    /// `true` if the file orders sites by allocated bytes instead of live bytes.
     pub by_allocation: bool,
-    /// Time of writing, as [`super::Profile::created`].
+    /// Time of writing, in the format of [`super::Profile::created`].
     pub date: Option<String>,
 }
 

@@ -1,7 +1,7 @@
 //! Profile from a text report (`java.hprof.txt`).
 //!
-//! A file may contain several runs, one after the other: the agent appends. [`read`] reads one of them in one pass. Of
-//! a HEAP DUMP it stores counts for each class, and for each class and trace, but nothing for each object.
+//! A file may contain several runs, one after the other, because the agent appends to the file. [`read`] reads one of them in
+//! one pass. From a HEAP DUMP it stores counts for each class, and for each class and trace, but nothing for single objects.
 
 mod display_names;
 mod heap;
@@ -22,7 +22,7 @@ use hprof_values::ObjectId;
 pub struct TextReport {
     /// Profile of the requested run.
     pub profile: Profile,
-    /// HEAP DUMP of the run, if it has one; of several the last.
+    /// HEAP DUMP of the run, if it has any; the last one if it has several.
     pub heap: Option<TextHeap>,
     /// Number of the run, from 1.
     pub run: u32,
@@ -30,27 +30,27 @@ pub struct TextReport {
     pub runs: u32,
     /// Number of lines in all runs that could not be parsed.
     pub not_understood: u64,
-    /// First of these lines.
+    /// First malformed lines.
     pub malformed: Vec<MalformedLine>,
 }
 
-/// A line that could not be parsed.
+/// Line that could not be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MalformedLine {
     /// Line number, from 1.
     pub line: u64,
-    /// Expected content.
+    /// Description of the expected content.
     pub expected: &'static str,
     /// Beginning of the line.
     pub text: String,
 }
 
-/// Counts over the HEAP DUMP of a text report.
+/// Counts of objects in the HEAP DUMP of a text report.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextHeap {
-    /// Number of objects, as the first line states it.
+    /// Number of objects according to the first line.
     pub stated_objects: Option<u64>,
-    /// Number of bytes, as the first line states it.
+    /// Number of bytes according to the first line.
     pub stated_bytes: Option<u64>,
     /// Classes and array types that have objects or a CLS line.
     pub classes: Vec<TextClass>,
@@ -64,20 +64,20 @@ pub struct TextHeap {
     pub arrays: u64,
 }
 
-/// A class in the HEAP DUMP of a text report.
+/// Class in the HEAP DUMP of a text report, with its number of objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextClass {
     /// Name in Java source form.
     pub name: String,
-    /// Object ID of the class object, if the text names it.
+    /// Object ID of the class object, if the text contains it.
     pub class_object: Option<ObjectId>,
-    /// Object ID of the loader, if there is a CLS line: 0 for the boot loader.
+    /// Object ID of the class loader, if there is a CLS line; 0 for the boot loader.
     pub loader: Option<ObjectId>,
-    /// Class of the loader, if the text contains it ([`find_loaders`]).
+    /// Class of the class loader, if the text contains it ([`find_loaders`]).
     pub loader_class: Option<String>,
     /// Number of objects.
     pub instances: u64,
-    /// Shallow size in bytes.
+    /// Shallow size of all objects in bytes.
     pub shallow_bytes: u64,
 }
 
@@ -110,10 +110,10 @@ fn number_of_runs(runs: u32) -> String {
 
 /// Maximum number of malformed lines that are kept.
 const KEPT: usize = 32;
-/// Maximum number of bytes of each that are kept.
+/// Maximum number of bytes of a malformed line that are kept.
 const KEPT_BYTES: usize = 100;
 
-/// Opens and reads a text report: the requested run, from 1, or the last. `None` if the file is a binary dump.
+/// Opens and reads a run of a text report: the given run, from 1, or the last one. `None` if the file is a binary dump.
 ///
 /// # Errors
 /// If the file cannot be opened or read, or does not contain the run.
@@ -144,7 +144,7 @@ pub fn read(path: &Path, run: Option<u32>) -> Result<Option<(TextFile, TextRepor
     Ok(Some((file, report)))
 }
 
-/// Finds the classes of loaders that occur after their classes in the file. [`read`] finds the others.
+/// Finds the classes of class loaders that occur in the file after the classes that they loaded. [`read`] finds the others.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -155,9 +155,9 @@ pub fn find_loaders(file: &TextFile, report: &mut TextReport) -> Result<(), Text
     Ok(())
 }
 
-/// Visits all events with the number of their run and the line number; returns the number of runs.
+/// Visits all events with their run number and line number; returns the number of runs.
 ///
-/// A compressed file that is truncated or damaged ends with a malformed line.
+/// In a compressed file that is truncated or damaged, the last event is a malformed line.
 fn walk(file: &TextFile, mut take: impl FnMut(u32, u64, TextEvent<'_>)) -> Result<u32, TextError> {
     let mut input = file.reader()?;
     let mut reader = TextReader::new(&mut *input);

@@ -8,14 +8,14 @@ use std::sync::Arc;
 pub use hprof_model::threads::frames::Frame;
 use hprof_values::TraceSerial;
 
-/// A stack trace.
+/// Stack trace, without its frames (see [`Traces::frames`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
     /// Serial number.
     pub serial: TraceSerial,
     /// Serial number of the thread; 0 for none.
     pub thread: u32,
-    /// Phase of the JVM, if a text names one (`VM_START`).
+    /// Phase of the JVM, if a text states one (`VM_START`).
     pub phase: Option<String>,
     frames: Range<usize>,
 }
@@ -24,20 +24,20 @@ pub struct Trace {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StoredFrames(Range<usize>);
 
-/// Stack traces in the order in which they were added. Of several with one serial number the last counts.
+/// Stack traces in the order in which they were added. Of several traces with one serial number, the last one counts.
 #[derive(Clone, Default)]
 pub struct Traces {
     traces: Vec<Trace>,
     /// Frame numbers of all traces, innermost first.
     frames: Vec<u32>,
     table: Vec<Frame>,
-    /// The file chooses lines, names and serial numbers, so the hashes are seeded.
+    /// Numbers of the distinct frames. The file chooses lines, names and serial numbers, so the hashes are seeded.
     numbers: HashMap<Frame, u32>,
     names: HashSet<Arc<str>>,
     by_serial: HashMap<TraceSerial, usize>,
 }
 
-/// Omits the tables for lookups, whose order differs between processes.
+/// Omits the lookup tables, whose order differs between processes.
 impl fmt::Debug for Traces {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { traces, frames, table, numbers: _, names: _, by_serial: _ } = self;
@@ -60,7 +60,7 @@ impl PartialEq for Traces {
 }
 
 impl Traces {
-    /// Adds a trace with frames innermost first.
+    /// Adds a trace. The frames are given innermost first.
     pub fn add(
         &mut self,
         serial: TraceSerial,
@@ -77,7 +77,7 @@ impl Traces {
         self.finish(serial, thread, phase, frames);
     }
 
-    /// Adds a trace of frame numbers, innermost first.
+    /// Adds a trace. The frames are given by their numbers, innermost first.
     pub(crate) fn add_numbers(
         &mut self,
         serial: TraceSerial,
@@ -95,7 +95,7 @@ impl Traces {
         StoredFrames(first..self.frames.len())
     }
 
-    /// Adds a trace of stored frames, which several traces can share.
+    /// Adds a trace whose frames were stored by [`Self::store`]. Several traces can share stored frames.
     pub(crate) fn add_stored(&mut self, serial: TraceSerial, thread: u32, frames: &StoredFrames) {
         self.finish(serial, thread, None, frames.clone());
     }
@@ -111,7 +111,7 @@ impl Traces {
         }
     }
 
-    /// Returns the number of a frame. Equal names are stored once.
+    /// Returns the number of a frame, adding it if it is new. Equal names are stored once.
     pub(crate) fn intern(&mut self, mut frame: Frame) -> u32 {
         if let Some(number) = self.numbers.get(&frame) {
             return *number;
@@ -154,7 +154,7 @@ impl Traces {
         self.numbers(trace).iter().map(|number| self.table.get(*number as usize).unwrap_or(&NO_FRAME))
     }
 
-    /// Returns the frame numbers of a trace, innermost first: equal numbers are equal frames.
+    /// Returns the frame numbers of a trace, innermost first. Equal frames have equal numbers.
     pub fn numbers(&self, trace: &Trace) -> &[u32] {
         self.frames.get(trace.frames.clone()).unwrap_or_default()
     }
@@ -169,12 +169,12 @@ impl Traces {
         self.table.iter()
     }
 
-    /// Returns the number of distinct frames; they are numbered from 0.
+    /// Returns the number of distinct frames. Frames are numbered from 0.
     pub fn different_frames(&self) -> usize {
         self.table.len()
     }
 
-    /// Returns class and method of the innermost frame, as the reports name a trace: `com.acme.Main.run`.
+    /// Returns class and method of the innermost frame, as reports name a trace: `com.acme.Main.run`.
     pub fn method(&self, serial: TraceSerial) -> Option<String> {
         let top = self.frames(self.get(serial)?).next()?;
         Some(top.qualified_method())
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
     use hprof_writer::hostile_keys::is_seeded;
 
-    /// The file chooses the keys: without a seed it could choose those that collide.
+    /// The file chooses the keys: without a seed it could choose keys that collide.
     #[test]
     fn hashes_are_seeded() {
         let Traces { numbers, by_serial, .. } = Traces::default();

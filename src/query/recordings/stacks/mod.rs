@@ -4,7 +4,7 @@
 //! depends on the traces of the file, not on the rows that refer to them. Nothing recurses: untrusted traces may be
 //! deep.
 //!
-//! The stacks of two recordings are merged into one tree, whose frames have two weights.
+//! For a comparison, the stacks of two recordings are merged into one tree, in which each frame has two weights.
 
 mod tree;
 
@@ -16,25 +16,25 @@ use super::stack_filter::StackFilter;
 
 use tree::Tree;
 
-/// Root node, the sum of all stacks.
+/// Index of the root node, which is the sum of all stacks.
 const ALL: u32 = 0;
 
-/// Weight of a stack.
+/// Quantity used as the weight of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StackWeight {
     /// Number of samples: CPU SAMPLES.
     Cpu,
     /// Time: CPU TIME (ms), or the table of `cpu=old`.
     CpuTime,
-    /// Everything ever allocated: recorded allocation sites.
+    /// All allocated objects, including freed ones: recorded allocation sites.
     Allocated,
-    /// Allocated objects that are alive.
+    /// Live objects by the stack in which they were allocated.
     Live,
-    /// Time in which threads waited: MONITOR TIME, or events of Flight Recorder.
+    /// Time that threads waited: MONITOR TIME, or events of Flight Recorder.
     Waits(MonitorEvent),
 }
 
-/// Unit of allocation sites.
+/// Unit of the weights of allocation sites.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum SiteUnit {
     /// Bytes.
@@ -44,22 +44,22 @@ pub enum SiteUnit {
     Objects,
 }
 
-/// Form of names in frames.
+/// Form in which frames are named.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Naming {
     /// Names as in the file.
     #[default]
     AsRecorded,
-    /// Names that are equal in every recording of the program: without numbers that each run assigns.
+    /// Names that are equal in every recording of the program, without the numbers that each run assigns.
     Common,
 }
 
-/// Parameters of the query.
+/// Query for a tree of weighted stacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StackQuery {
-    /// Weight of a stack.
+    /// Quantity used as the weight of a stack.
     pub of: StackWeight,
-    /// Unit of allocation sites.
+    /// Unit of the weights, for allocation sites.
     pub unit: SiteUnit,
     /// `true` to use the thread of a trace as its root frame.
     pub by_thread: bool,
@@ -91,14 +91,14 @@ impl StackQuery {
     }
 }
 
-/// Unit of a weight.
+/// Unit of the weights of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Measure {
     /// Samples.
     Samples,
     /// Milliseconds.
     Milliseconds,
-    /// Hundredths of a percent: for CPU times whose total is wrong in the file.
+    /// Hundredths of a percent, for CPU times whose total in the file is wrong.
     PercentHundredths,
     /// Bytes.
     Bytes,
@@ -128,24 +128,24 @@ pub enum LabelKind {
     Objects,
     /// A thread.
     Thread,
-    /// A placeholder: an empty or unknown trace.
+    /// Placeholder for an empty or unknown trace.
     Nothing,
 }
 
-/// Label of a frame.
+/// Label of a frame in the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
-    /// Name as in the file: untrusted.
+    /// Name as in the file; untrusted.
     pub text: String,
     /// Kind of label.
     pub kind: LabelKind,
     /// Source file of a method, if known.
     pub source: Option<Arc<str>>,
-    /// Line, if lines have frames of their own and it is known.
+    /// Line number, if it is known and frames are separated by line.
     pub line: Option<u32>,
 }
 
-/// Stacks merged into a tree.
+/// Recorded stacks merged into one tree of frames.
 #[derive(Debug, Clone)]
 pub struct Stacks {
     /// Unit of the weights.
@@ -161,20 +161,20 @@ pub struct Stacks {
     labels: Vec<Label>,
     /// Nodes; the first is the root. Parents come before their children.
     nodes: Vec<StackNode>,
-    /// Baseline weights by node; empty without a baseline.
+    /// Baseline weights by node; empty if there is no baseline.
     old: Vec<Weights>,
     /// Start of each node's children in `order`.
     first: Vec<u32>,
-    /// Children of all nodes, sorted by name.
+    /// Child nodes of all nodes, sorted by name.
     order: Vec<u32>,
 }
 
-/// Stacks of an older recording, in the same tree.
+/// Sums over the stacks of an older recording in the same tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Baseline {
     /// Sum of the baseline's weights.
     pub total: u64,
-    /// Weight of stacks with a frame at a position where no stack of the new recording has it.
+    /// Weight of the baseline's stacks that contain frames without counterpart in the new recording.
     pub gone: u64,
 }
 
@@ -194,30 +194,30 @@ struct Weights {
     total: u64,
 }
 
-/// A frame visited by a walk over the stacks.
+/// Frame visited by a walk over the stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StackStep {
-    /// Number of frames above it.
+    /// Number of frames between this frame and the root.
     pub depth: usize,
-    /// Number of its label.
+    /// Index of the frame's label ([`Stacks::labels`]).
     pub label: u32,
-    /// Weight of all stacks through it.
+    /// Weight of all stacks through this frame.
     pub total: u64,
-    /// Part of `total` that is not in visited frames below it.
+    /// Weight of the stacks through this frame that do not continue in a visited child frame.
     pub rest: u64,
-    /// Baseline's `total`.
+    /// `total` in the baseline.
     pub old_total: u64,
-    /// Baseline's `rest`.
+    /// `rest` in the baseline.
     pub old_rest: u64,
 }
 
-/// Error: the tree of frames would be too large.
+/// Error for a tree of frames that would be too large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the stacks have too many frames to be merged")]
 pub struct TooLarge;
 
-/// Returns the weights that the profile contains, in the order in which they are shown by default. Sites count if they
-/// were read.
+/// Returns the weights that the profile contains, in the order in which they are shown by default. Allocation sites are
+/// included only if they were read.
 pub fn available_weights(profile: &Profile) -> Vec<StackWeight> {
     let cpu = profile.samples.as_ref().is_some_and(|samples| !samples.rows.is_empty());
     let times = profile.times.as_ref().is_some_and(|times| !times.rows.is_empty());
@@ -258,10 +258,10 @@ pub enum NotComparable {
     Calls,
 }
 
-/// Merges the stacks of a profile, with their weights in an older one.
+/// Merges the stacks of a profile and of an older one as its baseline.
 ///
 /// # Errors
-/// If the tree would be too large, or if the weights differ in kind.
+/// If the tree would be too large, or if the weights have different units.
 pub fn compare(old: &Profile, new: &Profile, question: &StackQuery) -> Result<Stacks, NotComparable> {
     if question.of == StackWeight::CpuTime && old.times.is_some() != new.times.is_some() {
         return Err(NotComparable::Calls);
@@ -277,24 +277,24 @@ pub fn compare(old: &Profile, new: &Profile, question: &StackQuery) -> Result<St
 }
 
 impl Stacks {
-    /// Returns the labels; `label` is an index into them.
+    /// Returns the labels of all frames. [`StackStep::label`] is an index into them.
     pub fn labels(&self) -> &[Label] {
         &self.labels
     }
 
-    /// Visits all frames from the root in preorder, siblings by name. Frames whose weight is 0, or is rejected by
-    /// `enough`, are skipped with everything below; their weight stays in their caller's `rest`.
+    /// Visits all frames in preorder, siblings sorted by name. A frame whose weight is 0 or is rejected by `enough` is skipped
+    /// together with all frames below it; its weight is part of its caller's `rest`.
     pub fn walk(&self, enough: impl Fn(u64) -> bool) -> StackWalk<'_, impl Fn(u64, u64) -> bool> {
         self.walk_both(move |weight, _| weight > 0 && enough(weight))
     }
 
-    /// As [`Stacks::walk`], also over frames that only the baseline has: `enough` receives both weights, the baseline's
-    /// last.
+    /// Visits all frames as [`Stacks::walk`] does, including frames that occur only in the baseline. `enough` receives the new
+    /// weight and the baseline's weight.
     pub fn walk_both<F: Fn(u64, u64) -> bool>(&self, enough: F) -> StackWalk<'_, F> {
         StackWalk { stacks: self, enough, next: vec![(ALL, 0)], started: false }
     }
 
-    /// Returns the baseline's weights of a node.
+    /// Returns the weights of a node in the baseline.
     fn old(&self, node: u32) -> Weights {
         self.old.get(node as usize).copied().unwrap_or_default()
     }
@@ -311,7 +311,7 @@ impl Stacks {
 pub struct StackWalk<'a, F> {
     stacks: &'a Stacks,
     enough: F,
-    /// Nodes to visit with their depth; the next is the last.
+    /// Stack of nodes to visit, with their depth; the last one is visited next.
     next: Vec<(u32, usize)>,
     started: bool,
 }

@@ -6,7 +6,7 @@ fn frame(method: &str, line: i32) -> Frame {
     Frame { class: Some("a.B".into()), method: Some(method.into()), source: Some("B.java".into()), line }
 }
 
-/// Creates traces of methods, outermost first, so that they read as stacks do; numbered from 1, of thread 7.
+/// Creates traces of thread 7, numbered from 1. Methods are given outermost first.
 fn traces(of: &[&[&str]]) -> Traces {
     let mut traces = Traces::default();
     for (serial, methods) in (1..).zip(of) {
@@ -261,7 +261,7 @@ fn long_names_are_cut() {
     assert_eq!(found.labels()[0].text.chars().count(), 1001);
 }
 
-/// A million sites of one deep trace: the tree is as large as the trace and the classes.
+/// A million sites with one deep trace: the size of the tree depends on the trace and the classes only.
 #[test]
 fn a_million_sites_of_a_deep_trace() {
     let mut traces = Traces::default();

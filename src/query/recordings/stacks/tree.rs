@@ -19,14 +19,15 @@ use super::{
     TooLarge, Weights,
 };
 
-/// Maximum number of nodes of a tree: less than 1.5 GB, or 2 GB with a baseline, at which a table of 2^25 slots is
-/// full.
+/// Maximum number of nodes of a tree. The tree takes less than 1.5 GB, or 2 GB with a baseline; at this size, a hash table of
+/// 2^25 slots is full.
 const MAX_NODES: usize = if cfg!(test) { 1 << 20 } else { 7 << 22 };
-/// Maximum number of visited frames. Only malicious files have rows that repeat more.
+/// Maximum number of visited frames. Only rows of malicious files visit more.
 const MAX_STEPS: u64 = 1 << 28;
-/// Label of the sites that the writer left out.
+/// Label for the sites that the writer left out.
 const BELOW_CUTOFF: &str = "<sites below the cutoff>";
-/// Maximum number of characters of a frame's name. Longer names are truncated: every stack through a frame repeats them.
+/// Maximum number of characters of a frame's name. Longer names are truncated, because every stack through a frame repeats its
+/// name.
 const MAX_NAME: usize = 1000;
 
 fn weight(site: &Site, question: &StackQuery) -> u64 {
@@ -38,13 +39,13 @@ fn weight(site: &Site, question: &StackQuery) -> u64 {
     }
 }
 
-/// Rounds; negative numbers and NaN become 0.
+/// Rounds to an integer; negative numbers and NaN become 0.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates.
 fn rounded(value: f64) -> u64 {
     value.round() as u64
 }
 
-/// Tree under construction. Where the file chooses the keys, or which pairs there are, the hash is seeded.
+/// Tree under construction. Where the file chooses the keys, the hash is seeded.
 pub(super) struct Tree<'a> {
     profile: &'a Profile,
     question: &'a StackQuery,
@@ -59,12 +60,12 @@ pub(super) struct Tree<'a> {
     /// Weights of an older profile, by node.
     old: Option<Vec<Weights>>,
     children: HashMap<(u32, u32), u32>,
-    /// Nodes at which traces end, by serial number and label of the objects.
+    /// Nodes at which traces end, by trace serial number and label of the objects.
     ends: HashMap<(TraceSerial, Option<u32>), Option<u32>>,
     steps: u64,
     /// Traces deeper than the maximum depth.
     cut: HashSet<TraceSerial>,
-    /// Number of such traces in the older profile.
+    /// Number of traces in the older profile that are deeper than the maximum depth.
     cut_of_old: usize,
 }
 
@@ -91,7 +92,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Turns the weights so far into those of an older profile; those of a new one follow.
+    /// Turns the weights so far into the baseline, and continues with the profile to compare.
     pub(super) fn begin_new(&mut self, profile: &'a Profile) {
         let Self { labels, label_numbers, nodes, children, steps, cut, .. } =
             std::mem::replace(self, Self::new(profile, self.question));
@@ -102,7 +103,7 @@ impl<'a> Tree<'a> {
         (self.steps, self.cut_of_old) = (steps, cut.len());
     }
 
-    /// Adds all stacks that match the query.
+    /// Adds all stacks that match the query to the tree.
     pub(super) fn fill(&mut self) -> Result<Measure, TooLarge> {
         let profile = self.profile;
         Ok(match self.question.of {
@@ -127,7 +128,7 @@ impl<'a> Tree<'a> {
                     self.add_trace(site.trace, Some(&site.class), weight)?;
                     all = all.saturating_add(weight);
                 }
-                // The totals include what the writer left out, but it belongs to no stack that a filter could match.
+                // The totals include sites that the writer left out, but these have no stack that a filter could match.
                 let total = profile.sites.as_ref().and_then(|sites| sites.total.as_ref());
                 let left_out = total.map_or(0, |total| weight(total, self.question).saturating_sub(all));
                 if left_out > 0 && self.question.filter == StackFilter::default() {
@@ -143,7 +144,7 @@ impl<'a> Tree<'a> {
         })
     }
 
-    /// Adds CPU TIME, which states a percentage of a total for each trace.
+    /// Adds the stacks of CPU TIME or MONITOR TIME, whose rows contain a percentage of the total.
     fn add_times(&mut self, times: &Times) -> Result<Measure, TooLarge> {
         // The agent writes garbage when the milliseconds overflow 31 bits. The percentages are still right.
         let total_ms = u64::try_from(times.total_ms).ok().filter(|ms| *ms > 0);
@@ -159,7 +160,7 @@ impl<'a> Tree<'a> {
         Ok(if total_ms.is_some() { Measure::Milliseconds } else { Measure::PercentHundredths })
     }
 
-    /// Adds `cpu=old`, which has pairs of caller and callee instead of stacks.
+    /// Adds the rows of `cpu=old`, which have a caller and a callee instead of a stack.
     fn add_calls(&mut self) -> Result<Measure, TooLarge> {
         let profile = self.profile;
         for call in &profile.calls {
@@ -217,7 +218,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Returns the node at which the stack of a trace ends.
+    /// Returns the node at which the stack of a trace ends, adding missing nodes.
     fn path(&mut self, serial: TraceSerial, object: Option<u32>) -> Result<u32, TooLarge> {
         if !self.question.reverse {
             // Sites of one trace share everything except their objects.
@@ -246,7 +247,7 @@ impl<'a> Tree<'a> {
         self.descend(thread, frames.into_iter().rev())
     }
 
-    /// Returns the node of the trace's thread if threads are shown, else the root.
+    /// Returns the node of the trace's thread if stacks are separated by thread, otherwise the root.
     fn thread(&mut self, serial: TraceSerial) -> Result<u32, TooLarge> {
         if !self.question.by_thread {
             return Ok(ALL);
@@ -262,7 +263,7 @@ impl<'a> Tree<'a> {
                 self.label((*name).to_owned(), LabelKind::Thread)
             }
             (_, None) => self.label(format!("<unknown thread {thread}>"), LabelKind::Nothing),
-            // Long names are truncated at the end; the serial number, which identifies the thread, must stay.
+            // Long names are truncated at the end; the serial number, which identifies the thread, must be kept.
             (_, Some(name)) => {
                 let name = cut((*name).to_owned(), MAX_NAME - 30);
                 self.label(format!("{name} (thread={thread})"), LabelKind::Thread)
@@ -326,7 +327,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Returns the number of a label.
+    /// Returns the index of a label, adding it if it is new.
     fn label(&mut self, text: String, kind: LabelKind) -> u32 {
         let key = (cut(text, MAX_NAME), kind);
         if let Some(number) = self.label_numbers.get(&key) {
@@ -357,14 +358,14 @@ impl<'a> Tree<'a> {
         Ok(child)
     }
 
-    /// Returns whether a stack matches. Frames beyond the maximum depth count, too.
+    /// Returns whether a stack matches the filter. Frames beyond the maximum depth are included.
     fn matches_stack(&self, serial: TraceSerial, class: Option<&str>) -> bool {
         let classes = &self.question.filter.classes;
         let of_class = class.is_some_and(|class| pattern::any_matches(classes, class));
         (of_class || self.of_class.matches(serial)) && self.of_method.matches(serial)
     }
 
-    /// Returns the weights of the older profile, if there is one, once those of the new one are known.
+    /// Returns the baseline's weights by node and its sums, if there is a baseline. The new weights must be complete.
     fn finish_old(&mut self) -> (Vec<Weights>, Option<Baseline>) {
         let Some(mut old) = self.old.take() else { return (Vec::new(), None) };
         old.resize(self.nodes.len(), Weights::default());
@@ -426,7 +427,7 @@ impl<'a> Tree<'a> {
 }
 
 impl Weights {
-    /// Adds the node's own weight to its total. Returns the sum.
+    /// Adds the node's own weight to its total. Returns the new total.
     fn add_own(&mut self) -> u64 {
         self.total = self.total.saturating_add(self.own);
         self.total
@@ -450,7 +451,7 @@ fn by_name(left: &Label, right: &Label) -> Ordering {
     (&left.text, left.kind).cmp(&(&right.text, right.kind))
 }
 
-/// Returns the first characters of a name.
+/// Returns a name; if it is longer than `most` characters, only these and an ellipsis.
 fn cut(mut name: String, most: usize) -> String {
     if name.len() > most
         && let Some((at, _)) = name.char_indices().nth(most)
@@ -466,7 +467,7 @@ mod tests {
     use super::*;
     use hprof_writer::hostile_keys::is_seeded;
 
-    /// The file chooses the keys: without a seed it could choose those that collide.
+    /// The file chooses the keys: without a seed it could choose keys that collide.
     #[test]
     fn hashes_are_seeded() {
         let question = StackQuery::new(StackWeight::Cpu);

@@ -62,7 +62,7 @@ fn drawn(stacks: &Stacks, look: &Look) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Returns names of elements, texts of titles, and values of attributes.
+/// Returns the names of elements, the texts of titles, and the values of attributes.
 fn parsed(svg: &str) -> (Vec<String>, Vec<String>, Vec<String>) {
     let mut reader = Reader::from_str(svg);
     reader.config_mut().check_comments = true;
@@ -117,7 +117,7 @@ fn the_picture_is_xml_with_all_frames() {
     );
     assert!(svg.contains("a title") && svg.contains("total_samples=\"1200\""));
     assert_eq!(svg, drawn(&stacks, &look()), "not the same picture again");
-    // Frames hang from the top: the first is the highest.
+    // Frames that hang from the top: the first frame is the highest.
     assert_ne!(svg, drawn(&stacks, &Look { hanging: true, ..look() }));
     assert!(drawn(&stacks, &Look { width: Some(1), ..look() }).contains("width=\"100\""));
 }
@@ -244,9 +244,9 @@ fn a_difference_is_red_and_blue() {
     let new = profile(&[&["main", "less"], &["main", "more"], &["main", "same"]], &[2, 14, 4]);
     let question = StackQuery { naming: Naming::Common, ..StackQuery::new(StackWeight::Cpu) };
     let stacks = compare(&old, &new, &question).unwrap();
-    // 10 samples scaled to 20: 10 become 2, 2 become 14, 4 stay.
+    // The old weights total 10 and are scaled to 20: 10 become 2, 2 become 14, 4 stay.
     let svg = drawn(&stacks, &look());
-    // The more intense, the closer to the greatest difference, which is 12.
+    // The colour is more intense the closer the difference is to the greatest one, which is 12.
     for (title, rgb) in [
         ("all (20 samples, 100%)", "250,250,250"),
         ("main (20 samples, 100.00%; 0.00%)", "250,250,250"),
@@ -277,7 +277,7 @@ fn differences_that_do_not_fit_are_drawn() {
             assert!(drawn(&stacks, &Look { scale, ..look() }).contains("main ("), "{old:?} {new:?}");
         }
     }
-    // Narrow frames stay if they were wide.
+    // Frames that are narrow now are kept if they were wide before.
     let stacks = compare(&of(&[99, 1]), &of(&[1, 999_999]), &question).unwrap();
     assert!(drawn(&stacks, &look()).contains("x (1 samples, 0.00%; -99.00%)"));
 }

@@ -1,4 +1,4 @@
-//! Sums over the events of a chunk.
+//! Sums over the events of one chunk, before chunks are merged.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,28 +16,29 @@ use super::site_sums::{SiteSums, Sum};
 use super::stacks::{ChunkStacks, ClassTable, NO_STACK, StackIndex, StackTable, chunk_problems};
 use super::{EventCount, FlightJvm, Want};
 
-/// Sums over a chunk.
+/// Sums over the events of one chunk.
 #[derive(Debug, Default)]
 pub(super) struct ChunkSums {
     pub(super) counts: Vec<EventCount>,
     pub(super) stacks: StackTable,
     /// Number of events whose stack the chunk does not contain.
     pub(super) lost_stacks: u64,
-    /// Names of classes.
+    /// Names of classes by class number.
     pub(super) classes: Vec<Arc<str>>,
-    /// By kind: samples of each stack.
+    /// Number of samples by stack, for each type of sample event.
     pub(super) samples: [FxHashMap<StackIndex, u64>; 3],
-    /// By kind: allocations of a class in each stack.
+    /// Allocations by stack and class, for each type of allocation event.
     pub(super) allocations: [SiteSums; 3],
-    /// By kind: waits for objects of a class in each stack.
+    /// Waits by stack and class of the monitor, for each type of wait event.
     pub(super) waits: [SiteSums; 3],
     /// Starts and ends of threads, in the order of the file.
     pub(super) threads: Vec<ThreadChange>,
-    /// Threads of stacks, if they were requested: name by serial number, which the file chooses, so the hash is seeded.
+    /// Names of the threads of stacks by serial number, if threads were requested. The file chooses the numbers, so the hash is
+    /// seeded.
     pub(super) stack_threads: HashMap<u32, Arc<str>>,
-    /// Number of samples that the JVM says it lost.
+    /// Number of samples lost according to the JVM.
     pub(super) lost_samples: u64,
-    /// Number of starts and ends of threads that were not read.
+    /// Number of starts and ends of threads that were not read because there were too many.
     pub(super) left_out_threads: u64,
     /// Events about the heap.
     pub(super) heap: HeapEvents,
@@ -53,7 +54,7 @@ pub(super) struct ThreadChange {
     pub(super) is_end: bool,
 }
 
-/// Kind of the events of a type, by which they are counted.
+/// Kind of an event type, which decides how its events are counted.
 #[derive(Debug, Clone, Copy)]
 enum SumKind {
     Sample(usize),
@@ -68,11 +69,11 @@ enum SumKind {
 /// Fields of events that are counted: stack, thread, class, and two amounts, of which the first that is not 0 counts.
 type SumFields = NumberFields<5>;
 
-/// Name for a missing field.
+/// Field name that stands for a missing field.
 const NONE: &str = "";
 
 impl SumKind {
-    /// Returns the kind of the events of a type, with the names of the fields for the class and the amounts.
+    /// Returns the kind of the events of a type, and the names of the fields for the class and the amounts.
     fn from_class(class: &Class) -> Option<(Self, [&'static str; 3])> {
         let name = &*class.name;
         if let Some(kind) = SampleEvent::ALL.iter().position(|event| event.name() == name) {
@@ -108,7 +109,8 @@ impl ChunkSums {
         let kinds: Vec<Option<(SumKind, SumFields)>> = (chunk.metadata.classes.iter().enumerate())
             .map(|(at, class)| {
                 let (kind, [about, first, second]) = SumKind::from_class(class)?;
-                // A sample is taken by another thread. The one of a start or an end is no part of its stack.
+                // A sample is taken by another thread. For starts and ends, the thread of the event does not belong to the
+                // stack.
                 let thread = match kind {
                     SumKind::Thread { .. } => NONE,
                     _ if !want.threads => NONE,
@@ -155,15 +157,15 @@ impl ChunkSums {
     }
 }
 
-/// Name of all types that the metadata does not describe.
+/// Common name of all event types that the metadata does not describe.
 const NOT_DESCRIBED: &str = "(types not described)";
 /// Maximum length in bytes of a text in which a JVM describes itself: options and arguments are as long as those of a process
 /// may be.
 pub(super) const MAX_JVM_TEXT: usize = 1 << 21;
-/// Maximum number of starts and ends of threads of a chunk.
+/// Maximum number of starts and ends of threads that are read in a chunk.
 const MAX_THREADS: usize = 1 << 20;
 
-/// Returns the JVM's description of itself.
+/// Returns the JVM's description of itself from the fields of an event.
 fn jvm_of(fields: &Record<'_>) -> FlightJvm {
     let text = |name| fields.text(name, MAX_JVM_TEXT).unwrap_or_default().into_owned();
     FlightJvm {
@@ -175,14 +177,14 @@ fn jvm_of(fields: &Record<'_>) -> FlightJvm {
     }
 }
 
-/// State while the events of a chunk are counted.
+/// State while counting the events of a chunk.
 struct Counting<'c, 's> {
     chunk: &'c Chunk<'c>,
     sums: &'s mut ChunkSums,
     names: Names,
     stacks: ChunkStacks,
     classes: ClassTable,
-    /// The last event about the JVM: only that is read, as each can refer to long texts.
+    /// Last event that describes the JVM. Only the last one is read, as each can refer to long texts.
     jvm: Option<Record<'c>>,
 }
 
@@ -249,7 +251,7 @@ impl<'c> Counting<'c, '_> {
     }
 }
 
-/// Returns the number if it is above 0.
+/// Returns the number if it is positive.
 fn positive(number: Option<i64>) -> Option<u64> {
     u64::try_from(number?).ok().filter(|number| *number > 0)
 }

@@ -1,4 +1,4 @@
-//! Objects by class over time: `jdk.ObjectCount`, which stops the program and is off by default.
+//! Objects by class over time, from `jdk.ObjectCount`, which stops the program and is off by default.
 //!
 //! The JVM writes an event for each class that makes up at least half a percent of the heap (`ObjectCountEventSender` in JDK's
 //! `objectCountEventSender.cpp`): `jdk.ObjectCount` after a collection made for this purpose, `jdk.ObjectCountAfterGC` after
@@ -18,28 +18,28 @@ const MAX_CLASSES: usize = 1 << 14;
 /// Objects of a class over time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassOverTime {
-    /// Name.
+    /// Name of the class.
     pub class: Arc<str>,
-    /// Number of times that its objects were counted.
+    /// Number of times that objects of the class were counted.
     pub counts: u64,
-    /// First count.
+    /// First count of the class.
     pub first: ClassCount,
-    /// Last count.
+    /// Last count of the class.
     pub last: ClassCount,
-    /// `true` if the last of all counts contains it. Otherwise it may have no objects any more.
+    /// `true` if the last of all counts contains the class. Otherwise it may no longer have objects.
     pub is_in_last_count: bool,
 }
 
-/// Objects of a class at a time.
+/// Count of the objects of a class at one time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClassCount {
     /// Time in nanoseconds since 1970.
     pub nanos: i64,
-    /// Number of the collection.
+    /// Number of the garbage collection.
     pub gc_id: i64,
     /// Number of objects.
     pub instances: u64,
-    /// Shallow size of all of them.
+    /// Shallow size of all objects in bytes.
     pub bytes: u64,
 }
 
@@ -48,14 +48,14 @@ impl ClassOverTime {
         Self { class, counts: 1, first: count, last: count, is_in_last_count: true }
     }
 
-    /// Returns its growth in bytes, if it was counted more than once and is in the last count.
+    /// Returns the growth in bytes, if the class grew, was counted more than once and is in the last count.
     pub fn growth(&self) -> Option<u64> {
         let growth = self.last.bytes.checked_sub(self.first.bytes).filter(|growth| *growth > 0);
         growth.filter(|_| self.counts > 1 && self.is_in_last_count)
     }
 
     fn add(&mut self, count: ClassCount) {
-        // Classes of several loaders have one name.
+        // Classes of several loaders can have the same name.
         let is_known = [self.first.gc_id, self.last.gc_id].contains(&count.gc_id);
         for known in [&mut self.first, &mut self.last] {
             if known.gc_id == count.gc_id {
@@ -75,16 +75,16 @@ impl ClassOverTime {
     }
 }
 
-/// Counts of classes.
+/// Counts of objects by class, from both event types.
 #[derive(Debug, Default)]
 pub(super) struct ClassCounts {
-    /// By `jdk.ObjectCount` and by `jdk.ObjectCountAfterGC`: a JVM that has both enabled writes both for one count.
+    /// Counts from `jdk.ObjectCount` and from `jdk.ObjectCountAfterGC`: a JVM with both enabled writes both for one count.
     by_class: [BTreeMap<Arc<str>, ClassOverTime>; 2],
     left_out: u64,
 }
 
 impl ClassCounts {
-    /// Reads an event; one without a class or a number counts nothing.
+    /// Reads an event; an event without a class or a number is ignored.
     pub(super) fn read(
         &mut self,
         is_after_gc: bool,
@@ -115,7 +115,7 @@ impl ClassCounts {
         }
     }
 
-    /// Adds other counts of a class. Events are not always in the order of time.
+    /// Adds other counts of a class. Events are not always ordered by time.
     fn add(&mut self, is_after_gc: bool, other: ClassOverTime) {
         let [counted, after_gc] = &mut self.by_class;
         let by_class = if is_after_gc { after_gc } else { counted };
@@ -133,8 +133,8 @@ impl ClassCounts {
         }
     }
 
-    /// Returns the classes of the last count, those that grew most first, then the others, and the number of counts that were
-    /// left out. The JVM leaves out classes that have become small, so others may be gone.
+    /// Returns the classes of the last count by descending growth, then the other classes, and the number of counts that were
+    /// left out. The JVM leaves out classes that have become small, so the other classes may be gone.
     pub(super) fn finish(self) -> (Vec<ClassOverTime>, u64) {
         let [counted, after_gc] = self.by_class;
         let classes = if after_gc.is_empty() { counted } else { after_gc };
@@ -154,7 +154,7 @@ impl ClassCounts {
 mod tests {
     use super::*;
 
-    /// Counts of a class: number of the collection, bytes.
+    /// Returns counts of a class, given as number of the collection and bytes.
     fn counts(of: &[(&str, &[(i64, u64)])]) -> ClassCounts {
         let mut all = ClassCounts::default();
         for (class, counts) in of {
@@ -183,7 +183,7 @@ mod tests {
             [
                 ("c".to_owned(), 2, 10, 510, Some(500)),
                 ("b".to_owned(), 3, 50, 20, None),
-                // The JVM left them out of the last count.
+                // The last count does not contain it.
                 ("a".to_owned(), 3, 100, 200, None),
                 ("once".to_owned(), 1, 7, 7, None),
             ]
@@ -194,7 +194,7 @@ mod tests {
     fn classes_of_several_loaders_are_added_up() {
         let mut all = counts(&[("a", &[(1, 10), (1, 30), (2, 100), (2, 20)])]);
         assert_eq!(rows(counts(&[("a", &[(1, 10), (1, 30)])])), [("a".to_owned(), 1, 40, 40, None)]);
-        // A count that is in two chunks.
+        // One count that is split between two chunks.
         all.add_all(counts(&[("a", &[(2, 5), (3, 500)])]));
         assert_eq!(rows(all), [("a".to_owned(), 3, 40, 500, Some(460))]);
     }

@@ -1,12 +1,12 @@
-//! Values by constants of a chunk.
+//! Maps from constants of a chunk to values.
 //!
-//! A file chooses the keys of its constants freely: in an unseeded hash table, those of a hostile file would collide. So tables
-//! are keyed by the numbers of constants, which are dense.
+//! A file chooses the keys of its constants freely: in an unseeded hash table, the keys of a hostile file would collide. So
+//! tables are keyed by the numbers of constants, which are dense.
 
 use hprof_jfr::values::{Constant, ConstantNumber};
 use rustc_hash::FxHashMap;
 
-/// Values by constants. Constants that the chunk does not contain have none.
+/// Map from constants to values. Constants that are missing from the chunk have no value.
 #[derive(Debug)]
 pub(super) struct ConstantMap<V>(FxHashMap<ConstantNumber, V>);
 
@@ -30,23 +30,23 @@ impl<V> ConstantMap<V> {
         }
     }
 
-    /// Returns the number of values.
+    /// Returns the number of stored values.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 }
 
-/// Numbers by constants, for those that most events refer to.
+/// Map from constants to numbers, fast for the type of constants that most events refer to.
 #[derive(Debug, Default)]
 pub(super) struct ConstantTable {
-    /// Type of the constants in the table: that of the first one.
+    /// Type of the constants in `table`: the type of the first inserted constant.
     class: Option<usize>,
     /// First key, if constants of the type are numbered by their keys.
     first: Option<i64>,
-    /// Numbers by number of the constant; [`NONE`] if missing. Not much longer than there are constants of the type.
+    /// Values by number of the constant; [`NONE`] if missing. Not much longer than the number of constants of the type.
     table: Vec<u32>,
-    /// Numbers of constants of other types.
+    /// Values of constants of other types.
     other: ConstantMap<u32>,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct ConstantTable {
 const NONE: u32 = u32::MAX;
 
 impl ConstantTable {
-    /// Returns the number of a constant.
+    /// Returns the value of a constant.
     #[inline]
     pub(super) fn get(&self, constant: &Constant<'_>) -> Option<u32> {
         if self.class != Some(constant.class_index()) {
@@ -67,13 +67,13 @@ impl ConstantTable {
         self.table.get(at).copied().filter(|number| *number != NONE)
     }
 
-    /// Returns the number of a constant of another type. It is not inlined with the rest.
+    /// Returns the value of a constant of another type. Separate, so that it is not inlined.
     #[cold]
     fn get_other(&self, constant: &Constant<'_>) -> Option<u32> {
         self.other.get(constant).copied()
     }
 
-    /// Sets the number of a constant, if the chunk contains it.
+    /// Sets the value of a constant, if the chunk contains it.
     pub(super) fn insert(&mut self, constant: &Constant<'_>, number: u32) {
         let Some(ConstantNumber { class, number: at }) = constant.number() else { return };
         if self.class.is_none() {
@@ -115,7 +115,7 @@ mod tests {
         let constants: Vec<_> = keys.iter().map(|key| (*key, &write as _)).collect();
         let mut made = FlightWriter::new(true);
         made.checkpoint(CLASS, &constants);
-        // The last key has no constant.
+        // No constant has the last key.
         let event = |key: i64| move |body: &mut FlightValues| body.long(key);
         keys.iter().for_each(|key| made.event(40, event(*key)));
         made.event(40, event(-1));

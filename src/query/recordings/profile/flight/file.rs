@@ -1,4 +1,4 @@
-//! The file of a recording, plain or compressed.
+//! File of a Flight Recorder recording, plain or compressed.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use hprof_index::{Error, Progress, unnamed_copy};
 use hprof_input::file::{Compression, MappedFile};
 use hprof_parser::sniff::{self, FileKind};
 
-/// A recording, mapped for reading.
+/// Flight Recorder file, mapped for reading.
 #[derive(Debug)]
 pub struct FlightFile {
     file_bytes: u64,
@@ -15,8 +15,8 @@ pub struct FlightFile {
 }
 
 impl FlightFile {
-    /// Opens the file if it is a recording; `scratch` is the directory for the unpacked copy of a compressed one, which
-    /// has no name.
+    /// Opens a file; `None` if it is not a recording. `scratch` is the directory for the unpacked copy of a compressed
+    /// recording, which is an unnamed file.
     ///
     /// # Errors
     /// If it cannot be opened or unpacked.
@@ -37,7 +37,7 @@ impl FlightFile {
         Ok(Some(Self { file_bytes, map, unpack_error }))
     }
 
-    /// Returns whether a file is a recording. Only its first bytes are read.
+    /// Returns whether a file is a recording. Only the first bytes of the file are read.
     ///
     /// # Errors
     /// If it cannot be opened.
@@ -55,13 +55,13 @@ impl FlightFile {
         self.file_bytes
     }
 
-    /// Returns the error that ended the unpacked bytes early.
+    /// Returns the error that ended unpacking early.
     pub fn unpack_error(&self) -> Option<&str> {
         self.unpack_error.as_deref()
     }
 }
 
-/// Opens a file if it is a recording; with its compression.
+/// Opens a file and detects its compression; `None` if it is not a recording.
 fn open_recording(path: &Path) -> Result<Option<(MappedFile, Option<Compression>)>, Error> {
     let map = MappedFile::open(path)?;
     // Recordings in archives are not supported.

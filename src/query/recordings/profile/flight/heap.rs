@@ -1,4 +1,4 @@
-//! Heap over time: its size after each collection.
+//! Heap over time: the heap's size after each garbage collection.
 
 use std::collections::BTreeMap;
 
@@ -13,54 +13,54 @@ use hprof_base::sorting::SortRows;
 /// Names of collections of the whole heap that stop the program (`GCName` in JDK's `gcName.hpp`). Concurrent ones, such as
 /// `G1Old`, end while the program allocates.
 const FULL: [&str; 5] = ["G1Full", "SerialOld", "ParallelOld", "PSMarkSweep", "MarkSweepCompact"];
-/// Maximum number of collections, and of events about the heap of a chunk.
+/// Maximum number of collections, and of events about the heap in a chunk.
 const MAX_COLLECTIONS: usize = 1 << 20;
-/// Maximum length in bytes of the words that are looked for in texts of the JVM.
+/// Maximum length in bytes of the words for which texts of the JVM are searched.
 const MAX_WORD: usize = 64;
 
-/// Heap over time.
+/// Heap over time: collections, memory limit and counts of classes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeapOverTime {
     /// Collections, in the order of time.
     pub collections: Vec<Collection>,
     /// Memory limit of the container in bytes, if the JVM ran in one that has a limit.
     pub memory_limit_bytes: Option<u64>,
-    /// Classes whose objects were counted, those that grew most first.
+    /// Classes whose objects were counted, by descending growth.
     pub classes: Vec<ClassOverTime>,
-    /// Number of events that were not read, since there were too many. Without them there is no trend.
+    /// Number of events that were not read because there were too many. There is no trend if it is not 0.
     pub left_out: u64,
-    /// Number of counts of classes that were not read, since there were too many classes.
+    /// Number of counts of classes that were not read because there were too many classes.
     pub classes_left_out: u64,
 }
 
-/// The heap after a collection.
+/// Size of the heap after one garbage collection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Collection {
-    /// End, in nanoseconds since 1970.
+    /// End of the collection, in nanoseconds since 1970.
     pub nanos: i64,
     /// Number of the collection in its JVM.
     pub gc_id: i64,
-    /// Bytes used before.
+    /// Bytes of the heap used before the collection.
     pub before_bytes: Option<u64>,
-    /// Bytes used after.
+    /// Bytes of the heap used after the collection.
     pub used_bytes: u64,
-    /// Committed bytes after.
+    /// Bytes of the heap committed after the collection.
     pub committed_bytes: u64,
-    /// Bytes of metaspace used after.
+    /// Bytes of metaspace used after the collection.
     pub metaspace_bytes: Option<u64>,
-    /// `true` if the whole heap was collected while the program stood still.
+    /// `true` if the whole heap was collected while the program was stopped.
     pub is_full: bool,
 }
 
 impl HeapOverTime {
-    /// Describes what was not read, if there was too much.
+    /// Returns a description of what was not read, or `None` if everything was read.
     pub(super) fn problem(&self) -> Option<String> {
         let left_out = self.left_out.saturating_add(self.classes_left_out);
         let what = "events about the heap, as there are too many";
         (left_out > 0).then(|| format!("not read: {} of the {what}", group_digits(left_out)))
     }
 
-    /// Returns the heap up to a time in nanoseconds since 1970, without classes that were counted later.
+    /// Returns the collections up to a time in nanoseconds since 1970, and the classes without those counted later.
     pub fn until(&self, nanos: i64) -> Self {
         let is_before = |of: &&Collection| of.nanos <= nanos;
         let classes = self.classes.iter().filter(|of| of.last.nanos <= nanos);
@@ -72,20 +72,20 @@ impl HeapOverTime {
     }
 }
 
-/// An event about the heap.
+/// Facts that one event states about the heap.
 #[derive(Debug, Clone, Copy)]
 enum HeapEvent {
-    /// Use of the heap.
+    /// Used and committed bytes of the heap, before or after a collection.
     Summary { gc_id: i64, is_after: bool, nanos: i64, used: u64, committed: u64 },
-    /// Use of metaspace after a collection.
+    /// Used bytes of metaspace after a collection.
     Metaspace { gc_id: i64, used: u64 },
-    /// Full collection.
+    /// Note that a collection was a full one.
     Full { gc_id: i64 },
     /// Memory limit of the container.
     Limit(u64),
 }
 
-/// Type of a [`HeapEvent`].
+/// Type of the event that a [`HeapEvent`] is read from.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum HeapEventKind {
     Summary,
@@ -96,7 +96,7 @@ pub(super) enum HeapEventKind {
 }
 
 impl HeapEventKind {
-    /// Returns the kind of the events of a type.
+    /// Returns the kind of the events of a type with the given name.
     pub(super) fn from_event_name(name: &str) -> Option<Self> {
         Some(match name {
             "jdk.GCHeapSummary" => Self::Summary,
@@ -109,7 +109,7 @@ impl HeapEventKind {
         })
     }
 
-    /// Reads an event; `None` if it contains nothing about the heap.
+    /// Reads the fields of an event; `None` if they state nothing about the heap.
     fn read(self, chunk: &Chunk<'_>, fields: &Record<'_>, parts: &mut HeapParts) -> Option<HeapEvent> {
         let mut is_after = || parts.part_value(fields, HeapPart::When) == Some(1);
         let gc_id = fields.integer("gcId");
@@ -135,10 +135,10 @@ impl HeapEventKind {
     }
 }
 
-/// Field of events about the heap that is a value with fields, or a constant, which any number of events can share.
+/// Field of heap events whose value is a structure or a constant. Any number of events can share a constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HeapPart {
-    /// When the heap was measured: 1 for after a collection.
+    /// Time of the measurement: 1 for after a collection.
     When,
     /// Name of a collection: 1 for a full one.
     Name,
@@ -148,7 +148,7 @@ enum HeapPart {
     Metaspace,
 }
 
-/// Values of the constants that events about the heap refer to, by part. Each is read once.
+/// Values of the constants that heap events refer to, by field. Each constant is read once.
 #[derive(Debug, Default)]
 struct HeapParts {
     when: ConstantMap<Option<u64>>,
@@ -198,7 +198,7 @@ fn bytes(of: &Record<'_>, name: &str) -> Option<u64> {
     of.integer(name).and_then(|bytes| u64::try_from(bytes).ok())
 }
 
-/// Events about the heap of a chunk, in the order of the file.
+/// Heap events of a chunk, in the order of the file.
 #[derive(Debug, Default)]
 pub(super) struct HeapEvents {
     events: Vec<HeapEvent>,
@@ -227,11 +227,11 @@ impl HeapEvents {
     }
 }
 
-/// Collections while events are added.
+/// Collections under construction, while events are added.
 #[derive(Debug, Default)]
 pub(super) struct Collecting {
     collections: Vec<PartialCollection>,
-    /// Index of the last collection with each number.
+    /// Index of the last collection with each collection number.
     last: BTreeMap<i64, usize>,
     memory_limit_bytes: Option<u64>,
     classes: ClassCounts,
@@ -242,7 +242,7 @@ pub(super) struct Collecting {
 struct PartialCollection {
     gc_id: i64,
     before: Option<u64>,
-    /// Time, used and committed bytes.
+    /// Time, used bytes and committed bytes after the collection.
     after: Option<(i64, u64, u64)>,
     metaspace: Option<u64>,
     is_full: bool,
@@ -261,7 +261,7 @@ impl Collecting {
         }
     }
 
-    /// Adds an event. Events of a collection are not always in the order of time, and numbers start anew with each JVM.
+    /// Adds an event. Events of a collection are not always ordered by time, and each JVM numbers collections from the start.
     fn add(&mut self, event: HeapEvent) {
         match event {
             HeapEvent::Summary { gc_id, is_after: true, nanos, used, committed } => {
@@ -279,7 +279,7 @@ impl Collecting {
         }
     }
 
-    /// Returns the last collection with a number; a new one if there is none, or if `has` is true for it.
+    /// Returns the last collection with a number; a new one if there is none, or if `has` returns `true` for the last one.
     fn collection_without(
         &mut self,
         gc_id: i64,
@@ -296,7 +296,7 @@ impl Collecting {
         &mut self.collections[at]
     }
 
-    /// Returns the collections whose size afterwards is known.
+    /// Returns the collections whose size after the collection is known.
     pub(super) fn finish(self) -> HeapOverTime {
         let found = self.collections.into_iter().filter_map(|of| {
             let (nanos, used_bytes, committed_bytes) = of.after?;
@@ -349,7 +349,7 @@ mod tests {
         assert_eq!(heap.problem().as_deref(), Some(problem));
     }
 
-    /// Each can be long, and any number of events can refer to it.
+    /// Each constant can be long, and any number of events can refer to it.
     #[test]
     fn constants_of_events_are_read_once() {
         let bytes = every_kind(true).finish();
@@ -361,7 +361,7 @@ mod tests {
             }
         }
         assert_eq!(heap.events.len(), 2 * 5);
-        // Before and after a collection, and the name of one.
+        // `Before` and `After`, and the name of one collection.
         assert_eq!((heap.parts.when.len(), heap.parts.name.len()), (2, 1));
     }
 

@@ -7,54 +7,55 @@ use hprof_index::storage::human_bytes::{HumanBytes, group_digits};
 use super::class_counts::ClassOverTime;
 use super::heap::{Collection, HeapOverTime};
 
-/// Minimum number of collections, without full ones, to tell a leak from a spike.
+/// Minimum number of collections for a trend, if full collections are not considered.
 pub const MIN_COLLECTIONS: usize = 12;
-/// Minimum number of full collections, which leave no garbage, to consider these alone.
+/// Minimum number of full collections for considering only these. Full collections leave no garbage.
 pub const MIN_FULL_COLLECTIONS: usize = 4;
-/// Number of parts of the recording whose floors are compared. The first part, in which a program starts, is left out.
+/// Number of parts of the recording, with equally many collections, whose floors are compared. The first part, in which the
+/// program starts, is ignored.
 const PARTS: usize = 4;
 
-/// Trend of the floor: the minimum size that collections of a part of the recording left.
+/// Trend of the heap's floor. The floor of a part of the recording is the minimum size after a collection in that part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeapTrend {
-    /// Verdict.
+    /// Verdict about the trend.
     pub verdict: HeapVerdict,
     /// Number of collections considered.
     pub collections: u64,
-    /// `true` if these are full collections.
+    /// `true` if the considered collections are full collections.
     pub is_full: bool,
-    /// Floor of the second part of the recording; of all of it if there are too few collections.
+    /// Floor of the second part of the recording; of the entire recording if there are too few collections.
     pub first_floor_bytes: u64,
-    /// Floor of the last part of the recording; of all of it if there are too few collections.
+    /// Floor of the last part of the recording; of the entire recording if there are too few collections.
     pub last_floor_bytes: u64,
     /// Floor of the third part of the recording.
     pub middle_floor_bytes: u64,
-    /// Maximum size that a collection of the last three parts left; of all parts if there are too few collections.
+    /// Maximum size after a collection in the last three parts; in all parts if there are too few collections.
     pub peak_bytes: u64,
-    /// Size that the last collection left.
+    /// Size after the last collection.
     pub end_bytes: u64,
     /// Memory limit of the container in bytes, if the JVM ran in one that has a limit.
     pub memory_limit_bytes: Option<u64>,
-    /// Class that grew most of those whose objects were counted, if one grew.
+    /// Class with the largest growth among the counted classes, if any grew.
     pub most_grown: Option<ClassOverTime>,
 }
 
-/// Verdict about a trend.
+/// Verdict about the trend of the heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeapVerdict {
-    /// There are too few collections.
+    /// Too few collections for a verdict.
     TooFew,
-    /// The floor rises: what a leak looks like.
+    /// The floor rises, as it does with a leak.
     Rising,
     /// The floor falls.
     Falling,
-    /// The floors are within a tenth, and some collections left at least twice as much, but not the last.
+    /// The floors differ by less than a tenth; some collection left at least twice as much, but not the last one.
     Spike,
-    /// The floors are within a tenth, and the last collection left at least twice as much.
+    /// The floors differ by less than a tenth, and the last collection left at least twice as much.
     RisingAtEnd,
-    /// The floors are within a tenth.
+    /// The floors differ by less than a tenth.
     Flat,
-    /// The floors differ, without one direction.
+    /// The floors differ, but neither rise nor fall steadily.
     Unsteady,
 }
 
@@ -74,8 +75,8 @@ impl HeapVerdict {
 }
 
 impl HeapOverTime {
-    /// Returns the collection that left the least in each of these equal parts of the time, skipping parts without one. Only
-    /// collections that the trend considers count.
+    /// Returns, for each of `parts` equal parts of the time, the collection with the smallest size after it, skipping parts
+    /// without collections. Only collections that the trend considers count.
     pub fn floors(&self, parts: usize) -> Vec<Collection> {
         let (looked_at, _) = self.looked_at();
         let time = |at: Option<&&Collection>| at.map_or(0, |collection| i128::from(collection.nanos));
@@ -89,11 +90,11 @@ impl HeapOverTime {
         looked_at.chunk_by(same_part).filter_map(floor).collect()
     }
 
-    /// Returns the collections that the trend considers, and whether these are full ones.
+    /// Returns the collections that the trend considers, and `true` if these are full ones.
     ///
-    /// Full ones, which leave no garbage, count alone if there are enough, and some in each part of the time that is compared:
-    /// a JVM that runs out of memory makes many at the end, which all leave the same. Otherwise they do not count, as one among
-    /// others is no trend.
+    /// Only full collections, which leave no garbage, are considered if there are enough of them, with some in each compared
+    /// part of the time: a JVM that runs out of memory makes many at the end, which all leave the same size. Otherwise full
+    /// collections are ignored.
     fn looked_at(&self) -> (Vec<&Collection>, bool) {
         let (full, others): (Vec<&Collection>, Vec<&Collection>) =
             self.collections.iter().partition(|of| of.is_full);
@@ -154,7 +155,7 @@ impl HeapOverTime {
     }
 }
 
-/// Returns the minimum number of collections to tell a leak from a spike.
+/// Returns the minimum number of collections for a trend.
 fn min_collections(is_full: bool) -> usize {
     if is_full { MIN_FULL_COLLECTIONS } else { MIN_COLLECTIONS }
 }
@@ -235,7 +236,7 @@ impl fmt::Display for HeapTrend {
 mod tests {
     use super::*;
 
-    /// Collections in the order of time that left these bytes.
+    /// Returns a heap whose collections, in order of time, left the given numbers of bytes.
     fn heap(used: impl IntoIterator<Item = u64>, is_full: impl Fn(usize) -> bool) -> HeapOverTime {
         let collection = |(at, used_bytes): (usize, u64)| Collection {
             nanos: i64::try_from(at).unwrap(),
@@ -262,7 +263,7 @@ mod tests {
         assert_eq!(verdict(&started), HeapVerdict::Flat);
         let spike: Vec<u64> = (0..24).map(|at| if at == 15 { 900 } else { 100 + at % 3 }).collect();
         assert_eq!(verdict(&spike), HeapVerdict::Spike);
-        // Of young collections, it can be garbage that the next old one frees.
+        // The size after young collections can include garbage that the next old one frees.
         let of = |is_full: bool| heap(spike.iter().copied(), |_| is_full).trend().unwrap().to_string();
         assert!(
             of(false).ends_with("a spike, or garbage in the old generation, not a leak"),
@@ -294,7 +295,7 @@ mod tests {
 
     #[test]
     fn full_collections_count_alone() {
-        // Young ones leave more and more garbage.
+        // Young collections leave more and more garbage.
         let found = heap((0..40).map(|at| 100 + 10 * (at % 10)), |at| at % 10 == 0);
         let trend = found.trend().unwrap();
         assert_eq!((trend.verdict, trend.collections, trend.is_full), (HeapVerdict::Flat, 4, true));
@@ -304,8 +305,8 @@ mod tests {
         );
     }
 
-    /// The least of each part of the time, of full collections if they decide; the parts are of equal length, not of equally
-    /// many collections.
+    /// The minimum of each part of the time, of full collections if only these are considered; the parts have equal lengths,
+    /// not equal numbers of collections.
     #[test]
     fn floors_of_parts_of_the_time() {
         let of = |collections: &[(i64, u64, bool)], parts| {
@@ -328,13 +329,13 @@ mod tests {
         assert_eq!(of(&[(i64::MIN, 1, false), (i64::MAX, 2, false)], 60), [(i64::MIN, 1), (i64::MAX, 2)]);
     }
 
-    /// A JVM that runs out of memory makes full collections at the end, which all leave the same.
+    /// A JVM that runs out of memory makes full collections at the end, which all leave the same size.
     #[test]
     fn full_collections_at_the_end_are_no_trend() {
         let rising = (0..40).map(|at| 100 + 5 * at);
         let trend = heap(rising.clone().chain([300; 6]), |at| at >= 40).trend().unwrap();
         assert_eq!((trend.verdict, trend.collections, trend.is_full), (HeapVerdict::Rising, 40, false));
-        // The collection of a dump leaves less than young ones do.
+        // The collection for a heap dump leaves less than young collections do.
         let trend = heap(rising.chain([90]), |at| at == 40).trend().unwrap();
         assert_eq!((trend.verdict, trend.last_floor_bytes), (HeapVerdict::Rising, 250));
         // Without other collections, full ones count.

@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::Scope;
 
-/// Maps items in parallel, and passes each with its result to `take` in their order, one at a time. Of results that wait
-/// for an earlier one, there are at most two for each thread: each takes memory.
+/// Maps items in parallel, and passes each item with its result to `take`, in the order of the items and one at a time. At most
+/// two results for each thread wait for an earlier result, as each takes memory.
 pub(super) fn map_in_order<T: Sync, R: Send>(
     items: &[T],
     map: impl Fn(&T) -> R + Sync,
@@ -15,7 +15,7 @@ pub(super) fn map_in_order<T: Sync, R: Send>(
     let at_once = rayon::current_num_threads().max(1) * 2;
     let state = Mutex::new(State { next: 0, taken: 0, ready: BTreeMap::new(), take: Some(take) });
     let mapping = Mapping { items, map, state };
-    // The item that is taken, and those that were or are mapped before their turn.
+    // The item passed to `take`, and the items mapped before it is their turn.
     rayon::scope(|scope| {
         (0..at_once.min(items.len())).for_each(|_| scope.spawn(|scope| mapping.step(scope)));
     });
@@ -30,7 +30,7 @@ struct Mapping<'t, T, R, M, K> {
 struct State<R, K> {
     /// Index of the next item to map.
     next: usize,
-    /// Index of the next item to take.
+    /// Index of the next item to pass to `take`.
     taken: usize,
     ready: BTreeMap<usize, R>,
     /// `None` while a thread takes results.
@@ -38,7 +38,7 @@ struct State<R, K> {
 }
 
 impl<T: Sync, R: Send, M: Fn(&T) -> R + Sync, K: FnMut(&T, R) + Send> Mapping<'_, T, R, M, K> {
-    /// Maps an item, and takes all results whose turn it is. For each that was taken, another item is mapped.
+    /// Maps one item, and takes all results whose turn has come. For each taken result, another item is mapped.
     fn step<'s>(&'s self, scope: &Scope<'s>) {
         let lock = || self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = lock();
@@ -49,7 +49,7 @@ impl<T: Sync, R: Send, M: Fn(&T) -> R + Sync, K: FnMut(&T, R) + Send> Mapping<'_
         let mapped = (self.map)(item);
         let mut state = lock();
         state.ready.insert(at, mapped);
-        // Another thread that takes results finds this one, too.
+        // Another thread is taking results; it will find this result, too.
         let Some(mut take) = state.take.take() else { return };
         loop {
             let at = state.taken;
@@ -78,7 +78,7 @@ mod tests {
             let (mapped, items) = (AtomicUsize::new(0), (0..200).collect::<Vec<usize>>());
             let mut taken = Vec::new();
             let map = |item: &usize| {
-                // The first of some takes long.
+                // The first of each seven items takes long.
                 let turns = if item.is_multiple_of(7) { 2_000 } else { 1 };
                 (0..turns).for_each(|_| std::thread::yield_now());
                 mapped.fetch_add(1, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! The sums of all chunks together, as a profile.
+//! Merges the sums of all chunks into a profile.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
@@ -23,34 +23,34 @@ use crate::profile::{
 };
 use hprof_base::sorting::SortRows;
 
-/// Maximum number of starts and ends of threads.
+/// Maximum number of starts and ends of threads in a recording.
 const MAX_THREADS: usize = 1 << 22;
 
-/// Sums of the chunks so far. Where the file chooses the keys, the hash is seeded.
+/// Merged sums of the chunks so far. Where the file chooses the keys, the hash is seeded.
 #[derive(Debug, Default)]
 pub(super) struct MergedChunks {
     pub(super) facts: FlightFacts,
     version: (u16, u16),
     traces: Traces,
-    /// Indexes into `stored` by list of frames.
+    /// Indexes into `stored` by list of frame numbers.
     lists: HashMap<Box<[u32]>, u32>,
-    /// The list that is looked up.
+    /// Buffer for the list of frame numbers that is looked up.
     numbers: Vec<u32>,
     /// Distinct lists of frames.
     stored: Vec<StoredFrames>,
-    /// By list of frames: serial number of the trace without a thread; [`TraceSerial::NONE`] for none.
+    /// Serial number of the trace without a thread, by index of the list of frames; [`TraceSerial::NONE`] if there is none.
     of_all_threads: Vec<TraceSerial>,
-    /// Serial numbers of the other traces, by thread and list of frames.
+    /// Serial numbers of the traces with a thread, by thread and index of the list of frames.
     by_thread: HashMap<(u32, u32), TraceSerial>,
     classes: Vec<Arc<str>>,
     class_numbers: HashMap<Arc<str>, u32>,
     samples: [FxHashMap<TraceSerial, u64>; 3],
-    /// By serial numbers of traces.
+    /// Allocations by trace serial number and class, for each type of allocation event.
     allocations: [SiteSums; 3],
     waits: [SiteSums; 3],
     threads: Vec<StartedThread>,
     thread_events: Vec<ThreadEvent>,
-    /// Indexes into `threads` by serial number.
+    /// Indexes into `threads` by thread serial number.
     started: HashMap<u32, usize>,
     stack_threads: HashMap<u32, Arc<str>>,
     left_out_threads: u64,
@@ -59,7 +59,7 @@ pub(super) struct MergedChunks {
 }
 
 impl MergedChunks {
-    /// Adds the next chunk.
+    /// Adds the sums of the next chunk.
     pub(super) fn add(&mut self, span: &ChunkSpan, sums: Result<ChunkSums, FlightError>) {
         let (header, facts) = (&span.header, &mut self.facts);
         if facts.chunks == 0 {
@@ -142,7 +142,7 @@ impl MergedChunks {
         serial
     }
 
-    /// Returns the number of a list of frames, which are numbered by `frames`.
+    /// Returns the index of a list of frames. `frames` maps the chunk's frame numbers to merged ones.
     fn list(&mut self, list: &[u32], frames: &[u32]) -> u32 {
         let numbers = list.iter().filter_map(|frame| frames.get(*frame as usize).copied());
         self.numbers.clear();
@@ -182,7 +182,7 @@ impl MergedChunks {
         });
     }
 
-    /// Returns what was requested.
+    /// Returns the requested report.
     pub(super) fn finish(mut self, want: Want) -> FlightReport {
         let counts = std::mem::take(&mut self.counts).into_iter();
         let counts = counts.map(|(name, (events, bytes))| EventCount { name, events, bytes });
@@ -231,7 +231,8 @@ impl MergedChunks {
         }
     }
 
-    /// Returns the samples of the requested kind; by default of all alternative kinds, the preferred one first.
+    /// Returns the samples of the requested type; if none is requested, the samples of all alternative types, the preferred
+    /// type first.
     fn samples(&self, wanted: Option<SampleEvent>) -> VecDeque<Samples> {
         match wanted {
             Some(event) => self.samples_of(event).into_iter().collect(),
@@ -260,7 +261,7 @@ impl MergedChunks {
         of.get(kind).unwrap_or(&of[0])
     }
 
-    /// Returns waits of the requested kind; by default of the first kind that occurs.
+    /// Returns waits of the requested type; by default of the first type that occurs.
     fn contention(&self, wanted: Option<MonitorEvent>) -> Option<Times> {
         let found = |event: &MonitorEvent| !self.kind(&self.waits, *event as usize).is_empty();
         let event = wanted.or_else(|| MonitorEvent::ALL.into_iter().find(found)).filter(found)?;
@@ -294,7 +295,7 @@ impl MergedChunks {
         self.classes.get(number as usize).cloned().unwrap_or_default()
     }
 
-    /// Returns allocation sites from events of this kind, if there are any.
+    /// Returns allocation sites from events of this kind, if there are any such events.
     fn sites(&self, event: SiteEvent) -> Option<Sites> {
         let kinds = event.events().iter().map(|event| self.kind(&self.allocations, *event as usize));
         let mut sums = SiteSums::default();
@@ -339,7 +340,7 @@ mod tests {
     use super::*;
     use hprof_writer::hostile_keys::is_seeded;
 
-    /// The file chooses the keys: without a seed it could choose those that collide.
+    /// The file chooses the keys: without a seed it could choose keys that collide.
     #[test]
     fn hashes_are_seeded() {
         let MergedChunks { lists, by_thread, class_numbers, .. } = MergedChunks::default();

@@ -1,7 +1,7 @@
-//! Profile from a recording of Java Flight Recorder.
+//! Profile from a Java Flight Recorder recording.
 //!
-//! Chunks are read in parallel, and merged in the order of the file. Stacks are numbered as they first occur, whatever
-//! is requested, so that serial numbers of traces are the same in every answer.
+//! Chunks are read in parallel, and merged in the order of the file. Stacks are numbered in the order of their first
+//! occurrence, so that trace serial numbers are the same for every query.
 
 pub mod allocations;
 mod chunk_sums;
@@ -33,27 +33,27 @@ use heap::HeapOverTime;
 use in_order::map_in_order;
 use merge::MergedChunks;
 
-/// Maximum number of problems that are described.
+/// Maximum number of damaged regions that are described.
 const MAX_PROBLEMS: usize = 20;
 
-/// Contents of a recording.
+/// Contents of a Flight Recorder recording.
 #[derive(Debug, Clone, Default)]
 pub struct FlightReport {
-    /// Profile.
+    /// Profile, as from any other format.
     pub profile: Profile,
     /// Facts that no other format has.
     pub facts: FlightFacts,
     /// Starts and ends of threads, in the order of the file.
     pub thread_events: Vec<ThreadEvent>,
-    /// Samples of other events, alternatives to those in the profile.
+    /// Samples from the alternative event types, which are not in the profile.
     pub other_samples: Vec<Samples>,
     /// Heap over time.
     pub heap: HeapOverTime,
-    /// Allocation sites from other events than those in the profile.
+    /// Allocation sites from the alternative event types, which are not in the profile.
     pub other_sites: Vec<Sites>,
 }
 
-/// Facts about a recording.
+/// Facts about a recording that are not in its profile.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FlightFacts {
     /// Number of chunks.
@@ -66,41 +66,41 @@ pub struct FlightFacts {
     pub end_nanos: i64,
     /// Sum of the durations of the chunks in nanoseconds.
     pub duration_nanos: i64,
-    /// Numbers of events, most first.
+    /// Numbers of events by type, most frequent first.
     pub events: Vec<EventCount>,
-    /// JVM, if it described itself.
+    /// JVM, if the recording describes it.
     pub jvm: Option<FlightJvm>,
-    /// Number of different stacks of which the JVM recorded only the innermost frames.
+    /// Number of distinct stacks of which the JVM recorded only the innermost frames.
     pub truncated_stacks: u64,
     /// Number of events whose stacks are not in the recording.
     pub lost_stacks: u64,
-    /// Number of samples by CPU time that the JVM says it lost (`jdk.CPUTimeSamplesLost`).
+    /// Number of CPU-time samples lost according to the JVM (`jdk.CPUTimeSamplesLost`).
     pub lost_samples: u64,
-    /// Descriptions of damaged regions, the first ones.
+    /// Descriptions of damaged regions; only the first ones.
     pub problems: Vec<String>,
     /// Number of damaged regions.
     pub problem_count: u64,
 }
 
-/// Number of events of a type.
+/// Number and size of the events of one type.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventCount {
-    /// Name of the type, `jdk.ExecutionSample`.
+    /// Name of the type, such as `jdk.ExecutionSample`.
     pub name: Arc<str>,
     /// Number of events.
     pub events: u64,
-    /// Bytes of these events.
+    /// Size of these events in bytes.
     pub bytes: u64,
 }
 
-/// A JVM, as it describes itself.
+/// JVM as described by itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FlightJvm {
-    /// Name.
+    /// Name of the JVM.
     pub name: String,
-    /// Version.
+    /// Version of the JVM.
     pub version: String,
-    /// Options.
+    /// Options of the JVM.
     pub options: String,
     /// Main class and arguments of the program.
     pub command: String,
@@ -114,7 +114,7 @@ impl FlightFacts {
         self.events.iter().find(|count| &*count.name == name).map_or(0, |count| count.events)
     }
 
-    /// Returns the number of samples of an event that the JVM says it lost.
+    /// Returns the number of lost samples according to the JVM, for one type of samples.
     pub fn lost_samples_of(&self, event: SampleEvent) -> u64 {
         if event == SampleEvent::CpuTime { self.lost_samples } else { 0 }
     }
@@ -127,7 +127,7 @@ impl FlightFacts {
     }
 }
 
-/// Reads a recording; `unpack_error` is the error that ended the bytes of a compressed one early.
+/// Reads a recording. `unpack_error` is the error that ended the unpacking of a compressed recording early.
 pub fn read(recording: &Recording<'_>, unpack_error: Option<&str>, want: Want) -> FlightReport {
     let mut merged = MergedChunks::default();
     if let Some(error) = unpack_error {

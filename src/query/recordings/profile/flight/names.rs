@@ -1,4 +1,4 @@
-//! Names of classes, methods and threads of a chunk: each constant is read once.
+//! Names of classes, methods and threads of a chunk. Each constant is read once.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use hprof_values::names::java_class_name;
 
 use super::constants::ConstantMap;
 
-/// Maximum length of a name in bytes, as in class files (JVMS 4.4.7). What exceeds it is cut off.
+/// Maximum length of a name in bytes, as in class files (JVMS 4.4.7). Longer names are truncated.
 pub(super) const MAX_NAME: usize = 0xffff;
 
-/// Class and method.
+/// Names of a method's class and of the method.
 pub(super) type MethodName = (Option<Arc<str>>, Option<Arc<str>>);
 
-/// Names of a thread.
+/// Serial number and names of a thread.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RecordedThread {
-    /// Serial number: that of Java, else that of the operating system, which is marked.
+    /// Serial number: the Java thread ID, or else the operating system's ID with the bit `NATIVE_THREAD`.
     pub(super) serial: u32,
-    /// Name in Java, else in the operating system; empty for none.
+    /// Name in Java, or else in the operating system; empty if there is none.
     pub(super) name: Arc<str>,
     /// Thread group.
     pub(super) group: GroupName,
@@ -32,17 +32,17 @@ pub(super) struct GroupName {
     pub(super) parent: Option<Arc<str>>,
 }
 
-/// Description of the frames of native methods.
+/// Value of the frame type for native methods.
 const NATIVE: &str = "Native";
-/// Bit added to the operating system's ID of a thread that is not a Java thread.
+/// Bit that marks the operating system's ID of a thread that is not a Java thread.
 const NATIVE_THREAD: u32 = 1 << 31;
 
-/// Names by their constants.
+/// Cache of names by their constants.
 #[derive(Debug)]
 pub(super) struct Names {
     classes: ConstantMap<Option<Arc<str>>>,
     methods: ConstantMap<MethodName>,
-    /// By symbols, which any number of classes and methods may share: names in Java source form, and as they are.
+    /// Names in Java source form and as recorded, by their symbols, which any number of classes and methods may share.
     class_names: ConstantMap<Option<Arc<str>>>,
     method_names: ConstantMap<Option<Arc<str>>>,
     native_types: ConstantMap<bool>,
@@ -52,7 +52,7 @@ pub(super) struct Names {
     budget: NameBudget,
 }
 
-/// Bytes that names may still take. A hostile chunk can have one long text as the name of each of its classes.
+/// Remaining bytes for names. A hostile chunk can have one long text as the name of each of its classes.
 #[derive(Debug)]
 struct NameBudget {
     left: usize,
@@ -60,7 +60,7 @@ struct NameBudget {
 }
 
 impl Names {
-    /// Creates a table of names that take at most `max_bytes` together. Names beyond that are missing.
+    /// Creates a table of names that together take at most `max_bytes`. Names beyond the limit are missing.
     pub(super) fn new(max_bytes: usize) -> Self {
         Self {
             classes: ConstantMap::default(),
@@ -75,12 +75,13 @@ impl Names {
         }
     }
 
-    /// Creates a table of the names of a chunk. The chunk contains each of them once, a little shorter at most.
+    /// Creates a table with enough bytes for all names of a chunk, each of which the chunk contains once, at most a little
+    /// shorter.
     pub(super) fn of_chunk(chunk: &Chunk<'_>) -> Self {
         Self::new(chunk.byte_count().saturating_mul(4))
     }
 
-    /// Lowers the limit to `max_bytes`.
+    /// Lowers the limit of all names to `max_bytes`.
     pub(super) fn at_most(mut self, max_bytes: usize) -> Self {
         self.budget.left = self.budget.left.min(max_bytes);
         self
@@ -111,7 +112,7 @@ impl Names {
         found
     }
 
-    /// Returns the thread in a field.
+    /// Returns the thread in a field of an event.
     pub(super) fn thread_in(&mut self, fields: &Record<'_>, name: &str) -> Option<Arc<RecordedThread>> {
         match fields.get(name)? {
             Value::Constant(thread) => self.thread(thread),
@@ -149,7 +150,7 @@ impl Names {
         found
     }
 
-    /// Returns the name of a group, which any number of groups may have as their parent.
+    /// Returns the name of a thread group. Any number of groups may have the same parent.
     fn group_name(&mut self, group: Constant<'_>) -> Option<Arc<str>> {
         if let Some(known) = self.group_names.get(&group) {
             return known.clone();
@@ -163,12 +164,12 @@ impl Names {
         self.budget.take(record.string(name), |text| text.into())
     }
 
-    /// Returns the number of names that were not read, since there were too many bytes of them.
+    /// Returns the number of names that were not read because they would exceed the limit.
     pub(super) fn left_out(&self) -> u64 {
         self.budget.left_out
     }
 
-    /// Returns whether frames of this kind are those of native methods.
+    /// Returns whether a frame type marks frames of native methods.
     pub(super) fn is_native(&mut self, kind: Constant<'_>) -> bool {
         if let Some(known) = self.native_types.get(&kind) {
             return *known;
@@ -180,7 +181,7 @@ impl Names {
     }
 }
 
-/// Returns the name of a class or method, which is a symbol, a constant with a string.
+/// Returns the name of a class or method from a field with a symbol, which is a constant with a string.
 fn symbol(
     record: &Record<'_>,
     known: &mut ConstantMap<Option<Arc<str>>>,
@@ -206,8 +207,8 @@ fn symbol(
 }
 
 impl NameBudget {
-    /// Returns a name that is not empty, if there are as many bytes left. If not, the texts of the other names are not even
-    /// decoded: each may be long. A damaged one takes as many bytes as were examined.
+    /// Returns the name in a text, if it is not empty and fits into the remaining bytes. Once a name does not fit, the texts of
+    /// the other names are not even decoded, as each may be long. A damaged text takes as many bytes as were examined.
     fn take(&mut self, text: Option<StringValue<'_>>, make: impl Fn(&str) -> Arc<str>) -> Option<Arc<str>> {
         let text = text.filter(|text| text.stated_len() > 0)?;
         if self.left == 0 {
@@ -232,7 +233,8 @@ mod tests {
     use hprof_jfr::Recording;
     use hprof_writer::flight::{FlightWriter, TEXT, every_kind};
 
-    /// A name that fits exactly is read, an empty one is never left out, and a damaged one takes what was examined.
+    /// A name that fits exactly is read, an empty name is never left out, and a damaged name takes as many bytes as were
+    /// examined.
     #[test]
     fn names_are_charged_by_what_is_looked_at() {
         let mut made = FlightWriter::new(true);
@@ -267,7 +269,8 @@ mod tests {
             .events()
             .filter(|event| event.fields.class().unwrap().name.starts_with("jdk.Thread"))
             .collect();
-        // Names of the thread, its group and the group's parent; instead of the first, the one in the operating system.
+        // Names of the thread, its group and the group's parent, or the operating system's name of the thread instead of the
+        // first.
         let all = ["worker", "main", "system"].concat().len();
         for (max_bytes, left_out) in [(all, 0), (all - 1, 1), ("worker".len(), 2), (1, 4)] {
             let mut names = Names::new(max_bytes);

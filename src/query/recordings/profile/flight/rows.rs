@@ -1,4 +1,4 @@
-//! Events of a chunk one by one, with the fields that most of them have.
+//! Single events of a chunk, with the fields that most events have.
 
 use std::ops::Range;
 
@@ -14,19 +14,20 @@ use super::stacks::ChunkStacks;
 use crate::profile::Frame;
 use crate::profile::events::AllocationEvent;
 
-/// A value that many events share.
+/// Value that many events share, with an ID.
 #[derive(Debug, Clone, Copy)]
 pub struct Shared<V> {
-    /// Equal for equal values of a column, while a chunk is visited. Values that are no constants have an index and no type.
+    /// ID, equal for equal values of a column while a chunk is visited. Values that are not constants have an index and no
+    /// type.
     pub id: ConstantNumber,
-    /// Value.
+    /// Shared value.
     pub value: V,
 }
 
-/// An event.
+/// Event with its common fields.
 #[derive(Debug, Clone, Copy)]
 pub struct EventRow<'e> {
-    /// Name of the type, `jdk.ExecutionSample`.
+    /// Name of the event type, such as `jdk.ExecutionSample`.
     pub event: Shared<&'e str>,
     /// Start, in nanoseconds since 1970.
     pub nanos: Option<i64>,
@@ -38,7 +39,7 @@ pub struct EventRow<'e> {
     pub top: Option<Shared<&'e Frame>>,
     /// Class that the event is about.
     pub class: Option<Shared<&'e str>>,
-    /// Bytes that a sample of allocations stands for.
+    /// Bytes that an allocation sample represents.
     pub bytes: Option<u64>,
 }
 
@@ -46,17 +47,17 @@ pub struct EventRow<'e> {
 /// ([`PART_EVENTS`](hprof_jfr::chunk::PART_EVENTS)). Names beyond that are missing; those of a JVM are far shorter.
 const MAX_NAMES: usize = 1 << 24;
 
-/// Names of fields with a class.
+/// Names of the fields that contain a class.
 const CLASSES: [&str; 5] = ["objectClass", "monitorClass", "parkedClass", "thrownClass", "loadedClass"];
 
-/// Returns the fields of a row: start, duration, thread, stack, class, and bytes, of which the first that are not 0 count.
+/// Returns the fields of a row: start, duration, thread, stack, class, and bytes. Of the bytes, the first that are not 0 count.
 fn fields(class: &Class) -> [NumberField<'static>; 7] {
     let first = |names: &[&'static str]| {
         names.iter().copied().find(|name| class.field(name).is_some()).unwrap_or_default()
     };
-    // A sample is taken by another thread; starts and ends are about a thread.
+    // A sample is taken by another thread; starts and ends of threads are about a thread.
     let thread = first(&["sampledThread", "thread", "eventThread"]);
-    // Other types have fields of these names, too.
+    // Fields of other types can have these names, too.
     let allocation = AllocationEvent::ALL.into_iter().find(|event| event.name() == &*class.name);
     let [bytes, or_else] = allocation.map_or([""; 2], AllocationEvent::weights);
     let [start, duration, bytes, or_else] = ["startTime", "duration", bytes, or_else].map(Integer);
@@ -64,8 +65,8 @@ fn fields(class: &Class) -> [NumberField<'static>; 7] {
     [start, duration, thread, stack, about, bytes, or_else]
 }
 
-/// Visits the events of a chunk whose types are described and that start at these offsets in it, in the order of the file. The
-/// offsets start with an event: earlier ones are not read.
+/// Visits the events of a chunk whose types are described and that start in a range of offsets in the chunk, in the order of
+/// the file. The range begins at the start of an event; earlier events are not read.
 pub fn visit(chunk: &Chunk<'_>, starts: Range<usize>, mut visit: impl FnMut(EventRow<'_>)) {
     let mut selections: FxHashMap<usize, NumberFields<7>> = FxHashMap::default();
     let (mut names, mut stacks) = (Names::of_chunk(chunk).at_most(MAX_NAMES), ChunkStacks::default());

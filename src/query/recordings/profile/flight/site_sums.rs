@@ -1,10 +1,10 @@
-//! Sums by stack and class.
+//! Maps from stack and class to sums of events.
 
 use std::collections::HashMap;
 
 use super::stacks::{NO_STACK, StackIndex};
 
-/// Number of events, and the sum of their bytes or nanoseconds.
+/// Number of events, and their total bytes or nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sum {
     pub(super) events: u64,
@@ -19,12 +19,12 @@ impl Sum {
     }
 }
 
-/// Values by stack and class. Most stacks allocate objects of one class.
+/// Map from stack and class to values. Most stacks allocate objects of only one class.
 #[derive(Debug)]
 pub(super) struct SiteMap<V> {
-    /// By stack: the first class and its value.
+    /// First class of each stack, with its value.
     first: Vec<Option<(u32, V)>>,
-    /// The file chooses which pairs of stack and class there are, so the hash is seeded.
+    /// Values of further classes. The file chooses the pairs of stack and class, so the hash is seeded.
     other: HashMap<(StackIndex, u32), V>,
 }
 
@@ -48,8 +48,8 @@ impl<V> SiteMap<V> {
         }
     }
 
-    /// Sets the value of a stack and class that has none. Stacks are numbered from 0, so the table is not longer than there are
-    /// stacks.
+    /// Sets the value of a stack and class that has no value. Stacks are numbered from 0, so the table is not longer than the
+    /// number of stacks.
     pub(super) fn insert(&mut self, stack: StackIndex, class: u32, value: V) {
         let at = stack as usize;
         if stack != NO_STACK && at >= self.first.len() {
@@ -61,12 +61,12 @@ impl<V> SiteMap<V> {
         }
     }
 
-    /// Returns whether there is no value.
+    /// Returns whether there are no values.
     pub(super) fn is_empty(&self) -> bool {
         self.first.is_empty() && self.other.is_empty()
     }
 
-    /// Returns stack, class and value of all, in no order.
+    /// Returns all stacks, classes and values, in no particular order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (StackIndex, u32, &V)> {
         let first = (0..).zip(&self.first).filter_map(|(stack, first)| Some((stack, first.as_ref()?)));
         let first = first.map(|(stack, (class, value))| (stack, *class, value));
@@ -75,7 +75,7 @@ impl<V> SiteMap<V> {
 }
 
 impl SiteSums {
-    /// Adds a sum.
+    /// Adds a sum to the value of a stack and class.
     pub(super) fn add(&mut self, stack: StackIndex, class: u32, sum: Sum) {
         match self.get_mut(stack, class) {
             Some(known) => known.add(sum),

@@ -1,4 +1,4 @@
-//! Stacks of a chunk: each constant is read once.
+//! Stacks of a chunk. Each constant is read once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use hprof_model::threads::frames::NATIVE;
 
 /// Index of a stack; [`NO_STACK`] for none.
 pub(super) type StackIndex = u32;
-/// Index of events without a stack trace.
+/// Stack index of events without a stack trace.
 pub(super) const NO_STACK: StackIndex = u32::MAX;
 
-/// A stack.
+/// Stack of events: a list of frames, and optionally a thread.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stack {
     /// Serial number of the thread, if stacks are separated by thread; else 0.
     pub(super) thread: u32,
-    /// Index of the list of its frames, which all threads share.
+    /// Index of the list of frames. Stacks of several threads can share one list.
     pub(super) list: u32,
-    /// `true` if outer frames are missing.
+    /// `true` if the recording lacks the stack's outer frames.
     pub(super) is_truncated: bool,
 }
 
@@ -36,43 +36,44 @@ pub(super) struct Stack {
 pub(super) struct StackTable {
     /// Distinct frames.
     pub(super) frames: Vec<Frame>,
-    /// Lists of indices of frames, innermost first.
+    /// Lists of indexes into `frames`, innermost frame first.
     pub(super) lists: FrameLists,
     /// Stacks, in the order in which they first occur.
     pub(super) stacks: Vec<Stack>,
 }
 
-/// Lists of indices of frames, one after the other.
+/// Lists of frame indexes, stored consecutively.
 #[derive(Debug, Default)]
 pub(super) struct FrameLists {
     frames: Vec<u32>,
     ends: Vec<usize>,
 }
 
-/// Stacks by their constants.
+/// Builder of the stacks of a chunk, looked up by their constants.
 #[derive(Debug, Default)]
 pub(super) struct ChunkStacks {
     /// Stacks that are not separated by thread.
     by_constant: ConstantTable,
-    /// Indices of lists of frames.
+    /// Indexes of lists of frames, by constant.
     lists: ConstantTable,
-    /// By list: `true` if outer frames are missing.
+    /// By index of the list: `true` if outer frames are missing.
     are_truncated: Vec<bool>,
-    /// By list and thread. The file chooses the numbers of threads, so the hash is seeded.
+    /// Stacks by index of the list and thread. The file chooses the numbers of threads, so the hash is seeded.
     by_thread: HashMap<(u32, u32), StackIndex>,
     table: StackTable,
-    /// By index of the type of the frame, and its method, line and kind, which the file chooses, so the hash is seeded.
+    /// Frames by index of their type, and by method, line and kind. The file chooses these, so the hash is seeded.
     by_frame: HashMap<(usize, [i64; 3]), u32>,
     by_bytes: ElementNumbers,
-    /// Innermost frames, of stacks of which only that was read.
+    /// Innermost frame, for stacks of which only this frame was read.
     innermost: ConstantMap<Option<u32>>,
-    /// Method, line and kind of a frame, by index of its type. The JVM has one such type.
+    /// Fields with the method, line and kind of a frame, by index of the frame's type. Recordings of the JVM have one such
+    /// type.
     frame_fields: FxHashMap<usize, NumberFields<3>>,
     /// Number of events whose stack the chunk does not contain.
     lost: u64,
 }
 
-/// Classes that events are about, numbered as they first occur.
+/// Classes in fields of events, numbered in the order of their first occurrence.
 #[derive(Debug, Default)]
 pub(super) struct ClassTable {
     by_constant: ConstantTable,
@@ -82,7 +83,7 @@ pub(super) struct ClassTable {
 }
 
 impl FrameLists {
-    /// Returns a list.
+    /// Returns the list with this index.
     pub(super) fn get(&self, at: usize) -> Option<&[u32]> {
         let start = if at == 0 { 0 } else { *self.ends.get(at - 1)? };
         self.frames.get(start..*self.ends.get(at)?)
@@ -106,7 +107,7 @@ impl ChunkStacks {
             return (index, false);
         }
         let Some(list) = self.lists.get(&trace).or_else(|| self.list(trace, names)) else {
-            // Key 0 is that of events without a stack.
+            // Events without a stack have key 0.
             self.lost += u64::from(trace.key() != 0);
             return (NO_STACK, false);
         };
@@ -128,7 +129,7 @@ impl ChunkStacks {
         self.lost
     }
 
-    /// Returns the innermost frame of a stack, and its index. The other frames are not read.
+    /// Returns the innermost frame of a stack and the frame's index, without reading the other frames.
     pub(super) fn innermost(&mut self, trace: Constant<'_>, names: &mut Names) -> Option<(u32, &Frame)> {
         let frame = match self.innermost.get(&trace) {
             Some(frame) => *frame,
@@ -157,7 +158,7 @@ impl ChunkStacks {
         Some(number)
     }
 
-    /// Reads the innermost frames of a stack, and whether outer ones are missing in the recording.
+    /// Reads the innermost frames of a stack; returns whether outer frames are missing in the recording.
     fn read(
         &mut self,
         trace: Constant<'_>,
@@ -204,13 +205,14 @@ impl ChunkStacks {
         number
     }
 
-    /// Returns the frames and stacks.
+    /// Returns the collected frames and stacks.
     pub(super) fn finish(self) -> StackTable {
         self.table
     }
 }
 
-/// Returns descriptions of the damage to a chunk whose events were read with these stacks and names: the same for every query.
+/// Returns descriptions of the damage to a chunk whose events were read with these stacks and names. They are the same for
+/// every query.
 pub(super) fn chunk_problems(
     chunk: &Chunk<'_>,
     span: &ChunkSpan,
@@ -236,13 +238,14 @@ pub(super) fn chunk_problems(
 }
 
 impl ClassTable {
-    /// Returns the number of a class; that of the class without a name for `None`, and for one that the chunk does not contain.
+    /// Returns the number of a class. `None`, and a class that the chunk does not contain, have the number of the class without
+    /// a name.
     pub(super) fn number(&mut self, class: Option<Constant<'_>>, names: &mut Names) -> u32 {
         let known = class.as_ref().and_then(|class| self.by_constant.get(class));
         known.unwrap_or_else(|| self.new_number(class, names))
     }
 
-    /// Returns the number of a class that is not in the table.
+    /// Adds a class that is not yet in the table, and returns its number.
     fn new_number(&mut self, class: Option<Constant<'_>>, names: &mut Names) -> u32 {
         let class = class.filter(|class| class.number().is_some());
         if let (None, Some(unnamed)) = (&class, self.unnamed) {
@@ -263,7 +266,7 @@ impl ClassTable {
         self.names.get(number as usize)
     }
 
-    /// Returns the names of all classes.
+    /// Returns the names of all classes, by number.
     pub(super) fn finish(self) -> Vec<Arc<str>> {
         self.names
     }

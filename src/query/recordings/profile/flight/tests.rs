@@ -15,7 +15,7 @@ fn all() -> Want {
     Want { sites: true, ..Want::default() }
 }
 
-/// Methods with lines of a trace.
+/// Returns the methods of a trace with their lines.
 fn frames(report: &FlightReport, serial: hprof_values::TraceSerial) -> Vec<String> {
     let traces = &report.profile.traces;
     traces.get(serial).map_or(Vec::new(), |trace| traces.frames(trace).map(ToString::to_string).collect())
@@ -26,7 +26,7 @@ fn samples_are_those_by_cpu_time_if_there_are_any() {
     for is_compressed in [true, false] {
         let bytes = every_kind(is_compressed).finish();
         let samples = |samples| read_as(&bytes, Want { samples, ..all() }).profile.samples.unwrap();
-        // One of the two has no stack.
+        // One of the two samples has no stack.
         let by_time = samples(None);
         assert_eq!((by_time.event, by_time.total), (Some(SampleEvent::CpuTime), 2));
         assert_eq!(by_time.rows.iter().filter(|(trace, _)| trace.0 == 0).count(), 1);
@@ -48,7 +48,7 @@ fn buffers_count_only_without_samples() {
     let site = &sites.rows[0];
     assert_eq!((&*site.class, site.allocated_bytes, site.samples), ("byte[]", 1500, 2));
     assert!((site.self_percent - 100.0).abs() < 1e-9);
-    // The type of samples has another name.
+    // Renames the type of samples.
     let at = bytes.windows(26).position(|window| window == b"jdk.ObjectAllocationSample").unwrap();
     let mut without = bytes.clone();
     without[at] = b'x';
@@ -104,7 +104,7 @@ fn stacks_by_thread_are_separate() {
     let bytes = every_kind(true).finish();
     let report = read_as(&bytes, Want { threads: true, ..all() });
     let of_thread = |serial| report.profile.traces.iter().filter(|trace| trace.thread == serial).count();
-    // Threads are started in a stack that is no event of the thread itself.
+    // The stack in which a thread is started does not belong to an event of the thread itself.
     assert_eq!((of_thread(9), of_thread(0)), (2, 1));
     assert_eq!(report.profile.threads.len(), 1);
 }
@@ -144,7 +144,7 @@ fn threads_share_the_frames_of_a_stack() {
     let by_thread = read_as(&bytes, Want { threads: true, ..all() });
     let of_main = |trace: &&crate::profile::Trace| by_thread.profile.traces.numbers(trace).len() == 2;
     let traces: Vec<_> = by_thread.profile.traces.iter().filter(of_main).collect();
-    // The stack of samples of thread 9 is also the one in which it was started.
+    // Samples of thread 9 have the same stack as its start.
     let starts: Vec<_> =
         traces.iter().map(|trace| by_thread.profile.traces.numbers(trace).as_ptr()).collect();
     assert_eq!((starts.len(), starts[0]), (2, starts[1]));
@@ -244,7 +244,7 @@ fn only_samples_of_allocations_have_a_weight() {
     );
 }
 
-/// Chunk whose classes all have one long text as their name.
+/// Reads a chunk whose classes all have the same long text as their name.
 #[test]
 fn names_longer_than_their_chunk_are_damage() {
     use hprof_writer::flight::{FlightConstant, FlightField, LONG, TEXT};

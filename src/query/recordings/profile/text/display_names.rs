@@ -5,7 +5,7 @@ use hprof_parser::text::event::MonitorName;
 use hprof_parser::text::rfc3339;
 use hprof_values::names;
 
-/// Decodes a text.
+/// Decodes modified UTF-8.
 pub(super) fn text(bytes: &[u8]) -> String {
     mutf8::decode(bytes).into_owned()
 }
@@ -15,7 +15,7 @@ pub(super) fn class(bytes: &[u8]) -> String {
     names::java_class_name(&mutf8::decode(bytes))
 }
 
-/// Converts a class and a method, the class to Java source form.
+/// Converts a qualified method name, with its class in Java source form.
 pub(super) fn method(bytes: &[u8]) -> String {
     let text = mutf8::decode(bytes);
     match text.rsplit_once('.') {
@@ -24,7 +24,7 @@ pub(super) fn method(bytes: &[u8]) -> String {
     }
 }
 
-/// Converts a monitor's class from its signature or name; a raw monitor's name stays as it is.
+/// Converts a monitor's class from its signature or name; the name of a raw monitor is unchanged.
 pub(super) fn monitor(monitor: &MonitorName<'_>) -> String {
     if monitor.raw {
         return text(monitor.name);
@@ -33,7 +33,7 @@ pub(super) fn monitor(monitor: &MonitorName<'_>) -> String {
     class(name.unwrap_or(monitor.name))
 }
 
-/// Converts a date; one that cannot be parsed stays as it is, an empty one is `None`.
+/// Converts a date. A date that cannot be parsed is unchanged; an empty one becomes `None`.
 pub(super) fn date(bytes: &[u8]) -> Option<String> {
     let text = text(bytes);
     let text = text.trim();

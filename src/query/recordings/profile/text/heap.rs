@@ -19,23 +19,23 @@ pub(super) struct HeapCounter {
     heap: TextHeap,
     date: Option<String>,
     classes: Vec<Class>,
-    /// Class by object ID of the class object.
+    /// Class number by object ID of the class object.
     by_id: IdMap<ObjectId, u32>,
-    /// Array class by object ID of the class object of the elements.
+    /// Number of the array class by object ID of the class object of its elements.
     by_element: IdMap<ObjectId, u32>,
-    /// Classes without a known class object, by name as stored in the file.
+    /// Number of a class without a known class object, by name as stored in the file.
     by_name: HashMap<Vec<u8>, u32>,
-    /// Array classes without a known class object, by name of the element class.
+    /// Number of an array class without a known class object, by name of the element class.
     by_element_name: HashMap<Vec<u8>, u32>,
-    /// Objects and bytes by class and trace.
+    /// Number of objects and bytes, by class number and trace.
     sites: IdMap<(u32, TraceSerial), (u64, u64)>,
-    /// Class by loader.
+    /// Class number of each class loader, by object ID of the loader.
     loaders: IdMap<ObjectId, Option<u32>>,
     /// Class of the last CLS line.
     class: Option<u32>,
-    /// Trace of all CLS lines, as long as they have the same.
+    /// Trace of all CLS lines, as long as all lines have the same trace.
     class_trace: ClassTrace,
-    /// Sum of all stated bytes.
+    /// Sum of the bytes in all lines.
     bytes: u64,
 }
 
@@ -53,7 +53,7 @@ struct Class {
     name: Vec<u8>,
     id: Option<ObjectId>,
     loader: Option<ObjectId>,
-    /// `true` if the name is that of the elements.
+    /// `true` if `name` is the name of the element class.
     of_elements: bool,
     objects: u64,
     bytes: u64,
@@ -66,11 +66,11 @@ impl Class {
     }
 }
 
-/// Form in which a class is named.
+/// Kind of name by which a line identifies a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClassNaming {
     Itself,
-    /// By the class of its elements, as the agent of JDK 1.2 to 1.4 names arrays.
+    /// By the name of the element class, as the agent of JDK 1.2 to 1.4 identifies array classes.
     ByElements,
 }
 
@@ -94,7 +94,7 @@ impl HeapCounter {
         };
         let number = self.number(name, Some(id), ClassNaming::Itself);
         if let Some(class) = self.classes.get_mut(number as usize) {
-            // The boot loader has no line.
+            // For the boot loader there is no line.
             class.loader = class.loader.or(Some(ObjectId::NULL));
         }
         self.class = Some(number);
@@ -140,7 +140,7 @@ impl HeapCounter {
         *site = (site.0 + 1, site.1.saturating_add(bytes));
     }
 
-    /// Returns the number of a class. An ID that is missing, 0 or another class's is ignored.
+    /// Returns the number of a class, adding it if it is new. An ID is ignored if it is missing, 0 or belongs to another class.
     #[inline]
     fn number(&mut self, name: &[u8], id: Option<ObjectId>, named: ClassNaming) -> u32 {
         let by_id = if named == ClassNaming::Itself { &self.by_id } else { &self.by_element };
@@ -178,7 +178,7 @@ impl HeapCounter {
         next
     }
 
-    /// Returns the heap, and the sites of its objects.
+    /// Returns the counts of the heap, and the allocation sites of its objects.
     pub(super) fn finish(mut self) -> (TextHeap, Option<Sites>) {
         let loader_class = |loader: &ObjectId| {
             let class = self.loaders.get(loader).copied().flatten()?;
@@ -221,8 +221,9 @@ impl HeapCounter {
         (self.heap, sites)
     }
 
-    /// Adds class objects as instances of java.lang.Class. No line states their bytes: they are the difference between the
-    /// first line and the sum of all others, if the first line includes them, which the agent's does not.
+    /// Adds class objects as instances of java.lang.Class. No line contains their bytes. They are the difference between the
+    /// bytes in the first line and the sum of all other lines, if the first line includes them; in files of the agent it does
+    /// not.
     fn add_class_objects(&self, rows: &mut Vec<TextClass>, by_name: &HashMap<String, usize>) -> u64 {
         let heap = &self.heap;
         if heap.class_objects == 0 {
@@ -308,7 +309,7 @@ fn site(class: Arc<str>, trace: TraceSerial, objects: u64, bytes: u64) -> Site {
     }
 }
 
-/// Searches the whole file for loaders whose classes are unknown.
+/// Searches the whole file for class loaders whose classes are unknown.
 pub(super) fn find_loaders(file: &TextFile, run: u32, heap: &mut TextHeap) -> Result<(), TextError> {
     let unknown = |class: &&TextClass| class.loader_class.is_none();
     let wanted: IdSet<ObjectId> =

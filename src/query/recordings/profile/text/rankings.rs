@@ -1,6 +1,6 @@
-//! CPU SAMPLES, CPU TIME and MONITOR TIME: one table of each kind from all tables of a run.
+//! CPU SAMPLES, CPU TIME and MONITOR TIME: all tables of one kind in a run, combined into one.
 //!
-//! The agent resets its counters whenever it has written them, so tables of one kind are summed.
+//! The agent resets its counters each time it writes them, so tables of one kind are summed.
 
 use std::cmp::Reverse;
 
@@ -78,7 +78,8 @@ impl Tables {
         Some(Times { total_ms: total, rows, date, event: None })
     }
 
-    /// Returns a single table unchanged, or the sum of several: times are computed from the percentages of the totals.
+    /// Returns a single table unchanged, or the sum of several tables, whose times are computed from the percentages of the
+    /// totals.
     fn sum(mut self) -> Option<RankingTable> {
         let last = self.tables.pop()?;
         if self.tables.is_empty() {

@@ -14,7 +14,7 @@ use hprof_values::TraceSerial;
 #[derive(Debug, Default)]
 pub(super) struct ProfileRun {
     profile: Profile,
-    /// Last thread of each serial number.
+    /// Index of the last thread with each serial number.
     threads: IdMap<u32, usize>,
     /// Trace that is being read.
     trace: Option<TextTrace>,
@@ -34,10 +34,10 @@ struct TextTrace {
 }
 
 impl ProfileRun {
-    /// Adds the event of a line.
+    /// Adds the event of a line to the profile.
     #[inline]
     pub(super) fn take(&mut self, event: TextEvent<'_>) {
-        // Most lines of most files.
+        // Most lines of most files are of these kinds.
         match (&event, &mut self.heap) {
             (TextEvent::Field { .. } | TextEvent::Element { .. } | TextEvent::Nothing, _) => {}
             (TextEvent::Object(object), Some(heap)) => heap.object(object),
@@ -67,7 +67,7 @@ impl ProfileRun {
                     group: display_names::text(group).into(),
                     ..StartedThread::default()
                 });
-                // Written by another thread of the JVM: the trace continues after it.
+                // Another thread of the JVM wrote this line: the trace continues after it.
                 return;
             }
             TextEvent::ThreadEnd { serial } => {
@@ -197,7 +197,7 @@ impl ProfileRun {
         self.profile.monitor_dumps.last_mut()?.monitors.last_mut()
     }
 
-    /// Returns the contents of the run.
+    /// Returns the profile of the run, and its HEAP DUMP.
     pub(super) fn finish(mut self) -> (Profile, Option<TextHeap>) {
         self.end_trace();
         self.profile.samples = self.samples.samples();
@@ -214,7 +214,7 @@ impl ProfileRun {
 
 fn frame(frame: &event::TextFrame<'_>) -> Frame {
     Frame {
-        // Written by the agent if it does not know the class, and by `convert`.
+        // Written by `convert`, and by the agent for an unknown class.
         class: (!matches!(frame.class, b"Unknown_class" | b"<Unknown Class>"))
             .then(|| display_names::class(frame.class).into()),
         method: (frame.method != b"<Unknown Method>").then(|| display_names::text(frame.method).into()),

@@ -13,27 +13,27 @@ use hprof_parser::text::TextEvent;
 use hprof_parser::text::event::{ClassReference, TextRoot};
 use hprof_values::{BasicType, ObjectId};
 
-/// Parameters of the query.
+/// Query for one object of a text report.
 #[derive(Debug, Clone)]
 pub struct TextObjectQuery {
     /// Object ID.
     pub object: ObjectId,
-    /// Range of array elements.
+    /// Range of array elements to return.
     pub elements: Range<u64>,
     /// `true` to search for referrers.
     pub incoming: bool,
 }
 
-/// Result of the query.
+/// Description of one object of a text report.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TextObjectReport {
-    /// Object, if found. A text contains no primitive values, and only references that are not null.
+    /// Object, if found. A text contains no primitive values, and no null references.
     pub shown: Option<ShownObject>,
-    /// Elements of an array.
+    /// Elements of the object, if it is an array.
     pub elements: Vec<ShownPart>,
     /// Referrers, if requested, in the order of the file.
     pub referrers: Vec<Referrer>,
-    /// IDs next to the requested one, ascending, if it was not found.
+    /// IDs closest to the requested one, ascending, if the object was not found.
     pub nearest: Vec<ObjectId>,
 }
 
@@ -135,7 +135,7 @@ impl<'q> TextObjectSearch<'q> {
         }
     }
 
-    /// Begins an object; if it is the requested one, returns it with what is known.
+    /// Begins the lines of an object; if it is the requested object, returns it without fields.
     fn begin(&mut self, object: ObjectId, class: &[u8], kind: ObjectKind) -> Option<&mut ShownObject> {
         self.note_nearest(object);
         let current = self.current.get_or_insert_default();
@@ -147,7 +147,7 @@ impl<'q> TextObjectSearch<'q> {
         if object != self.question.object {
             return None;
         }
-        // Of several objects with one ID the last counts.
+        // Of several objects with the same ID, the last one counts.
         self.answer.elements.clear();
         let roots = self.roots.clone();
         Some(self.answer.shown.insert(ShownObject { object, kind, roots, ..ShownObject::default() }))
@@ -179,12 +179,12 @@ impl<'q> TextObjectSearch<'q> {
             ObjectKind::ObjectArray | ObjectKind::PrimitiveArray => (array_class(class), None),
             ObjectKind::Instance => (display_names::class(class), None),
         };
-        // One object may refer to it several times.
+        // An object may refer to the requested one several times.
         if let Some(last) = self.answer.referrers.last_mut()
             && last.object == *object
             && let Some(before) = &mut last.reference
         {
-            // A long array may contain nothing else.
+            // Limits the text: a long array may contain nothing else.
             if before.len() < 200 {
                 before.push_str(", ");
                 before.push_str(&reference);
@@ -210,7 +210,7 @@ impl<'q> TextObjectSearch<'q> {
         self.roots.push(root);
     }
 
-    /// Records the IDs next to the requested one.
+    /// Adds an ID to the closest IDs, if it is one of them.
     fn note_nearest(&mut self, id: ObjectId) {
         let wanted = self.question.object;
         let nearest = &mut self.answer.nearest;
@@ -244,7 +244,7 @@ fn part(name: String, object: ObjectId) -> ShownPart {
     ShownPart { name, class: None, kind: BasicType::Object, value }
 }
 
-/// Returns the class of an array from its line: the array class, or in older files the element class.
+/// Returns the class of an array from its line, which contains the array class or, in older files, the element class.
 fn array_class(name: &[u8]) -> String {
     let class = display_names::class(name);
     if name.ends_with(b"]") { class } else { class + "[]" }
@@ -255,7 +255,7 @@ fn is_primitive(array: &str) -> bool {
     BasicType::PRIMITIVES.iter().any(|kind| kind.java_name() == element)
 }
 
-/// Reads the file again for the classes of the referenced objects.
+/// Reads the file again to find the classes of the referenced objects.
 fn describe(file: &TextFile, run: u32, answer: &mut TextObjectReport) -> Result<(), TextError> {
     let fields = answer.shown.iter_mut().flat_map(|shown| &mut shown.fields);
     let mut wanted: IdMap<ObjectId, (Option<String>, Option<String>)> = IdMap::default();

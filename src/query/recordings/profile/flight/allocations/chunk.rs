@@ -1,4 +1,4 @@
-//! Allocations and old objects of a chunk.
+//! Allocations and sampled old objects of one chunk.
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ use super::super::stacks::{self, ChunkStacks, ClassTable, StackTable, chunk_prob
 use super::old_objects::{OldObject, OldObjects};
 use super::{AllocationRow, MAX_ROWS, MAX_STARTS, RecordedJvm, SampleSum, TIME_PARTS};
 
-/// Index of events without a stack.
+/// Stack index of events without a stack.
 pub(super) const NO_STACK: u32 = stacks::NO_STACK;
 
 /// ID of the first recording of a JVM.
 const FIRST_RECORDING: i64 = 1;
-/// Maximum number of events about old objects of a chunk that are read. The JVM samples 256 objects by default.
+/// Maximum number of old-object events that are read in a chunk. The JVM samples 256 objects by default.
 const MAX_OLD_OBJECTS: u64 = 1 << 11;
 /// Maximum length in bytes of the texts of all chains of a chunk.
 const MAX_CHAIN_TEXTS: usize = 1 << 23;
 
-/// Kind of event, index of the class and of the stack.
+/// Key of a row: type of event, index of the class and index of the stack.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowKey {
     pub(super) event: AllocationEvent,
@@ -39,7 +39,7 @@ pub(super) struct RowKey {
 pub(super) struct ChunkAllocations {
     pub(super) tables: StackTable,
     pub(super) classes: Vec<Arc<str>>,
-    /// In the order in which they first occurred.
+    /// Sums by key, in the order in which the keys first occurred.
     pub(super) rows: Vec<(RowKey, AllocationRow)>,
     pub(super) old_objects: Vec<OldObject>,
     pub(super) jvm: Option<RecordedJvm>,
@@ -50,7 +50,7 @@ pub(super) struct ChunkAllocations {
     pub(super) problems: Vec<String>,
 }
 
-/// Events that are read.
+/// Kind of an event that is read.
 #[derive(Debug, Clone, Copy)]
 enum ChunkEventKind {
     Allocation(AllocationEvent),
@@ -60,12 +60,12 @@ enum ChunkEventKind {
     Recording,
 }
 
-/// Fields of allocations: stack, time, class, two amounts, of which the first that is not 0 counts, and size. Of other events
-/// only the stack.
+/// Fields of an event: stack, time, class, two amounts, of which the first that is not 0 counts, and size. Only allocations
+/// have fields other than the stack.
 type AllocationFields = NumberFields<6>;
 
 impl ChunkEventKind {
-    /// Returns the kind of the events of a type, with the names of the fields after the stack.
+    /// Returns the kind of the events of a type, and the names of the fields after the stack.
     fn from_class(class: &Class) -> Option<(Self, [&'static str; 5])> {
         if let Some(event) = AllocationEvent::ALL.into_iter().find(|event| event.name() == &*class.name) {
             let [first, second] = event.weights();
@@ -83,7 +83,7 @@ impl ChunkEventKind {
 }
 
 impl ChunkAllocations {
-    /// Reads the events of a chunk of a recording that lasts from one time to another.
+    /// Reads the events of a chunk. `span_nanos` is the start and end of the recording.
     pub(super) fn read(file: &[u8], span: &ChunkSpan, span_nanos: (i64, i64)) -> Result<Self, FlightError> {
         let chunk = Chunk::read_selecting(file, span, |class| ChunkEventKind::from_class(class).is_some())?;
         let kinds: Vec<Option<(ChunkEventKind, AllocationFields)>> =
@@ -128,7 +128,7 @@ impl ChunkAllocations {
     }
 }
 
-/// State while the events of a chunk are read.
+/// State while reading the events of a chunk.
 struct Reading<'c> {
     chunk: &'c Chunk<'c>,
     span_nanos: (i64, i64),
@@ -136,12 +136,12 @@ struct Reading<'c> {
     names: Names,
     stacks: ChunkStacks,
     classes: ClassTable,
-    /// Indexes into `found.rows`, by kind of event.
+    /// Indexes into `found.rows`, by type of event.
     places: [SiteMap<usize>; AllocationEvent::ALL.len()],
-    /// Number of events about old objects.
+    /// Number of old-object events.
     old_object_events: u64,
     old_objects: OldObjects<'c>,
-    /// The last event about the JVM: only that is read, as each can refer to long texts.
+    /// Last event that describes the JVM. Only the last one is read, as each can refer to long texts.
     jvm: Option<Record<'c>>,
 }
 
@@ -216,7 +216,7 @@ impl<'c> Reading<'c> {
         Some(place)
     }
 
-    /// Returns the part of the recording's time in which an event is.
+    /// Returns the part of the recording's time in which an event occurred, from 0 to `TIME_PARTS - 1`.
     fn part(&self, time: Option<i64>) -> usize {
         let (start, end) = self.span_nanos;
         let Some(ticks) = time else { return 0 };
@@ -232,7 +232,7 @@ impl<'c> Reading<'c> {
     }
 }
 
-/// Returns the JVM's description of itself.
+/// Returns the JVM's description of itself from the fields of an event.
 fn jvm_of(fields: &Record<'_>) -> RecordedJvm {
     let start = fields.integer("jvmStartTime").filter(|start| *start > 0);
     let text = |name| fields.text(name, MAX_JVM_TEXT);
@@ -244,7 +244,7 @@ fn jvm_of(fields: &Record<'_>) -> RecordedJvm {
     }
 }
 
-/// Returns whether options of a JVM start a recording with it, without delay.
+/// Returns whether JVM options start a recording together with the JVM, without delay.
 fn starts_recording(options: &str) -> bool {
     options.split_once("-XX:StartFlightRecording").is_some_and(|(_, rest)| !rest.contains("delay="))
 }

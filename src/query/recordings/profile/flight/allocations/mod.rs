@@ -1,6 +1,6 @@
-//! Allocations in a recording by class, stack and time, and sampled objects that were alive when it was written.
+//! Allocations in a recording by class, stack and time, and sampled objects that were alive when the recording was written.
 //!
-//! Chunks are read in parallel, and merged in the order of the file. Everything is bounded: what exceeds a limit is
+//! Chunks are read in parallel, and merged in the order of the file. All tables are bounded: events beyond a limit are only
 //! counted.
 
 mod chunk;
@@ -36,12 +36,12 @@ const MAX_STARTS: usize = 64;
 /// Maximum number of different lengths of arrays of a row.
 const MAX_LENGTHS: usize = 16;
 
-/// Sum of some samples.
+/// Number and bytes of allocation samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SampleSum {
     /// Number of samples.
     pub samples: u64,
-    /// Bytes that they stand for.
+    /// Bytes that the samples represent.
     pub bytes: u64,
 }
 
@@ -53,16 +53,16 @@ impl SampleSum {
     }
 }
 
-/// Samples of one kind, of allocations of a class in a stack.
+/// Samples of one event type for allocations of a class in a stack.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllocationRow {
-    /// Sum.
+    /// Number and bytes of all samples.
     pub sum: SampleSum,
-    /// Bytes by part of the recording's time.
+    /// Allocated bytes by part of the recording's time.
     pub parts: [u64; TIME_PARTS],
-    /// Shallow sizes of arrays, where events state them, with the sum of each; the first few.
+    /// Shallow sizes of arrays, for events that state a size, each with its samples; at most 16.
     pub sizes: Vec<(u64, SampleSum)>,
-    /// `true` if there are more sizes.
+    /// `true` if `sizes` is incomplete.
     pub has_more_sizes: bool,
 }
 
@@ -89,7 +89,7 @@ impl AllocationRow {
     }
 }
 
-/// A JVM, as far as a recording identifies it.
+/// The recorded JVM, as far as the recording describes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordedJvm {
     /// Main class and arguments of the program.
@@ -98,7 +98,7 @@ pub struct RecordedJvm {
     pub pid: Option<i64>,
     /// Start, in nanoseconds since 1970.
     pub start_nanos: Option<i64>,
-    /// `true` if its options start a recording with it, without delay.
+    /// `true` if the JVM's options start a recording together with the JVM, without delay.
     pub starts_recording: bool,
 }
 
@@ -111,17 +111,17 @@ pub struct Allocations {
     pub span_nanos: (i64, i64),
     /// JVM, if it described itself.
     pub jvm: Option<RecordedJvm>,
-    /// Times at which recordings were started in the JVM, in milliseconds since 1970; the first few.
+    /// Times at which recordings were started in the JVM, in milliseconds since 1970; only the first ones.
     pub started_ms: Vec<i64>,
-    /// Start of the first recording of the JVM, by its ID, in milliseconds since 1970.
+    /// Start of the JVM's first recording (the one with ID 1), in milliseconds since 1970.
     pub first_started_ms: Option<i64>,
     /// Sampled objects that were alive when the recording was written.
     pub old_objects: Vec<OldObject>,
     /// Heap over time.
     pub heap: HeapOverTime,
-    /// Number of events that were not counted, since there were too many different stacks.
+    /// Number of events that were not counted because there were too many distinct stacks.
     pub left_out: u64,
-    /// Descriptions of damaged regions, the first ones.
+    /// Descriptions of damaged regions; only the first ones.
     pub problems: Vec<String>,
     frames: Vec<Frame>,
     stacks: Vec<Box<[u32]>>,
@@ -143,7 +143,7 @@ impl Allocations {
         rows.iter().take_while(is_it).map(|(_, stack, row)| (self.stack(*stack), row))
     }
 
-    /// Returns the frames of a stack, innermost first; none if it is not known.
+    /// Returns the frames of a stack, innermost first; an empty list if the stack is unknown.
     pub fn stack(&self, stack: u32) -> Vec<&Frame> {
         let numbers = self.stacks.get(stack as usize).into_iter().flatten();
         numbers.filter_map(|number| self.frames.get(*number as usize)).collect()
@@ -175,17 +175,17 @@ struct MergedAllocations {
     stacks: HashMap<Box<[u32]>, u32>,
     stack_frames: usize,
     heap: Collecting,
-    /// By event, and by the numbers of class and stack.
+    /// Rows by event, number of the class and number of the stack.
     rows: HashMap<(SiteEvent, u32, u32), AllocationRow>,
     classes: Vec<Arc<str>>,
     class_numbers: HashMap<Arc<str>, u32>,
 }
 
-/// Numbers in all chunks for the frames, stacks and classes of one chunk, filled as they are looked up.
+/// Mapping of the frames, stacks and classes of one chunk to numbers for all chunks, filled on demand.
 struct ChunkNumbers<'c> {
     tables: &'c StackTable,
     frames: Vec<Option<u32>>,
-    /// `Some(None)` if there are too many.
+    /// By index of the stack in the chunk: `None` until looked up, `Some(None)` if there are too many stacks.
     stacks: Vec<Option<Option<u32>>>,
     classes: Vec<Option<Option<u32>>>,
 }
@@ -233,7 +233,7 @@ impl MergedAllocations {
                 }
             }
         }
-        // Every time a recording is written, all sampled objects that are alive are written: the last time counts.
+        // Each time a recording is written, all sampled objects that are alive are written: only the last time counts.
         if !chunk.old_objects.is_empty() {
             let old_objects = chunk.old_objects.into_iter().map(|mut old| {
                 let stack = self.stack(&mut numbers, old.stack);
@@ -244,7 +244,7 @@ impl MergedAllocations {
         }
     }
 
-    /// Returns the number of a chunk's class in all chunks; `None` if there are too many.
+    /// Returns the number in all chunks for a chunk's class; `None` if there are too many classes.
     fn class(&mut self, numbers: &mut ChunkNumbers<'_>, names: &[Arc<str>], class: u32) -> Option<u32> {
         let known = numbers.classes.get_mut(class as usize)?;
         *known.get_or_insert_with(|| {
@@ -259,7 +259,7 @@ impl MergedAllocations {
         })
     }
 
-    /// Returns the number of a chunk's stack in all chunks; `None` if there are too many.
+    /// Returns the number in all chunks for a chunk's stack; `None` if there are too many stacks.
     fn stack(&mut self, numbers: &mut ChunkNumbers<'_>, stack: u32) -> Option<u32> {
         if stack == NO_STACK {
             return Some(NO_STACK);
@@ -319,7 +319,7 @@ impl MergedAllocations {
         };
         all.event = Some(event).filter(|_| !rows.is_empty());
         let class = |number: u32| classes.get(number as usize).cloned().unwrap_or_default();
-        // Both kinds count the same bytes.
+        // Both variants of [`SiteEvent`] count the same bytes.
         let rows = rows.into_iter().filter(|((event, ..), _)| *event == counted);
         all.rows = rows.map(|((_, number, stack), row)| (class(number), stack, row)).collect();
         all.rows.sort_rows_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));

@@ -8,63 +8,63 @@ use hprof_jfr::values::Constant;
 use super::super::constants::ConstantMap;
 use super::super::names::{MAX_NAME, Names};
 
-/// Maximum number of links of a chain. The JVM writes at most 200, and how many it skipped.
+/// Maximum number of links of a chain. The JVM writes at most 200, and the number of links it skipped.
 const MAX_LINKS: usize = 256;
-/// Class of class objects.
+/// Name of the class of class objects.
 const CLASS: &str = "java.lang.Class";
-/// Start of the description of a class object.
+/// Prefix of the description of a class object.
 const CLASS_NAME: &str = "Class Name: ";
 
 /// A sampled object that was alive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OldObject {
-    /// Class.
+    /// Class of the object.
     pub class: Arc<str>,
-    /// Number of elements of an array.
+    /// Number of elements, if the object is an array.
     pub elements: Option<u64>,
-    /// Index of the stack in which it was allocated.
+    /// Index of the stack in which the object was allocated.
     pub(super) stack: u32,
     /// Chain of references from the object to the root; empty if the recording was written without chains.
     pub chain: Vec<ChainLink>,
 }
 
-/// A reference to the previous object of the chain.
+/// Link of a reference chain: a reference to the previous object of the chain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChainLink {
-    /// Class of the other object; of a class object, the class that it represents.
+    /// Class of the referring object; if it is a class object, the class that it represents.
     pub class: Arc<str>,
-    /// Field; `None` for an element of an array.
+    /// Name of the referring field; `None` for an element of an array.
     pub field: Option<Arc<str>>,
 }
 
 impl OldObject {
-    /// Returns the index of the stack in which it was allocated; for [`super::Allocations::stack`].
+    /// Returns the index of the stack in which the object was allocated, for [`super::Allocations::stack`].
     pub fn stack(&self) -> u32 {
         self.stack
     }
 }
 
-/// Reader of the old objects of a chunk. Their chains share constants, each of which is read once.
+/// Reader of the old objects of a chunk. Chains share constants, so each constant is read only once.
 #[derive(Debug)]
 pub(super) struct OldObjects<'c> {
-    /// Bytes that texts of chains may still take.
+    /// Remaining bytes for texts of chains.
     left: usize,
     objects: ConstantMap<Object<'c>>,
     references: ConstantMap<Reference<'c>>,
     fields: ConstantMap<Option<Arc<str>>>,
 }
 
-/// Object in a chain.
+/// Constant that describes an object in a chain.
 #[derive(Debug, Clone, Default)]
 struct Object<'c> {
-    /// Class; `None` if it has no name.
+    /// Class of the object; `None` if the class has no name.
     class: Option<Arc<str>>,
-    /// Of a class object, the class that it represents.
+    /// Class that the object represents, if it is a class object.
     represented: Option<Arc<str>>,
     referrer: Option<Constant<'c>>,
 }
 
-/// Reference in a chain.
+/// Constant that describes a reference in a chain.
 #[derive(Debug, Clone, Default)]
 struct Reference<'c> {
     holder: Option<Constant<'c>>,
@@ -72,6 +72,7 @@ struct Reference<'c> {
 }
 
 impl<'c> OldObjects<'c> {
+    /// Creates a reader that decodes at most `max_bytes` of texts.
     pub(super) fn new(max_bytes: usize) -> Self {
         Self {
             left: max_bytes,
@@ -81,7 +82,7 @@ impl<'c> OldObjects<'c> {
         }
     }
 
-    /// Reads the fields of an event.
+    /// Reads an old object from the fields of an event.
     pub(super) fn read(&mut self, fields: &Record<'c>, stack: u32, names: &mut Names) -> Option<OldObject> {
         let object = fields.constant("object")?;
         let class = self.object(object, names).class?;
@@ -159,7 +160,7 @@ impl<'c> OldObjects<'c> {
         name
     }
 
-    /// Subtracts `bytes` from those left. If there are fewer, leaves none and returns `false`.
+    /// Subtracts `bytes` from the remaining bytes. If fewer remain, sets them to 0 and returns `false`.
     fn take(&mut self, bytes: usize) -> bool {
         let rest = self.left.checked_sub(bytes);
         self.left = rest.unwrap_or(0);

@@ -68,7 +68,7 @@ fn old_objects_with_chains() {
     assert_eq!(links, [("java.lang.Object[]", None), ("a.B", Some("HELD"))]);
     let stack: Vec<String> = found.stack(old.stack()).into_iter().map(ToString::to_string).collect();
     assert_eq!(stack, ["a.B.run(line 12)"]);
-    // Those of the last chunk that has any.
+    // Old objects of the last chunk that contains any.
     let bytes = [old_objects(5).finish(), old_objects(2).finish(), every_kind(true).finish()].concat();
     assert_eq!(read_bytes(&bytes).old_objects.len(), 2);
 }
@@ -80,7 +80,7 @@ fn a_chain_that_is_a_circle_ends() {
     assert!(found.old_objects[0].chain.len() <= 256);
 }
 
-/// Events whose object has no class count nothing, but each takes time.
+/// Events whose object has no class are not counted, but reading each takes time.
 #[test]
 fn events_about_old_objects_are_bounded() {
     for (without, found) in [(2047, 1), (2048, 0)] {
@@ -103,7 +103,7 @@ fn events_about_old_objects_are_bounded() {
     }
 }
 
-/// Null (as for a thread parked without a blocker) and constants that the chunk lacks are one class, however many events.
+/// Null (as for a thread parked without a blocker) and constants missing from the chunk are one class for any number of events.
 #[test]
 fn classes_that_the_chunk_does_not_contain_are_one() {
     let mut made = FlightWriter::new(true);
@@ -155,7 +155,7 @@ fn a_recording_without_events() {
     assert_eq!((found.event, found.classes().count(), found.problems.len()), (None, 0, 1));
 }
 
-/// Allocations of a recording contain the same heap over time as its report.
+/// Allocations of a recording contain the same heap over time as the recording's report.
 #[test]
 fn heap_over_time_is_that_of_a_report() {
     let bytes = [every_kind(true).finish(), full_collections(&[64, 128, 192, 640], true).finish()].concat();
@@ -170,7 +170,7 @@ fn heap_over_time_is_that_of_a_report() {
     assert_eq!(found, super::super::read(&recording, None, Default::default()).heap);
 }
 
-/// The file chooses the keys: without a seed it could choose those that collide.
+/// The file chooses the keys: without a seed it could choose keys that collide.
 #[test]
 fn hashes_are_seeded() {
     let MergedAllocations { frames, stacks, rows, class_numbers, .. } = MergedAllocations::default();
