@@ -294,8 +294,8 @@ pub mod threads {
     pub use hprof_query::objects::selection::ThreadPattern;
     pub use hprof_query::threads::frames::Frame;
     pub use hprof_query::threads::{
-        Doing, JavaThread, Local, Object, StackFrame, ThreadKind, ThreadOrder, ThreadQuery, ThreadReport,
-        ThreadRow, ThreadScope, ThreadState, Threads, Wait,
+        JavaThread, Local, Object, StackFrame, ThreadActivity, ThreadKind, ThreadOrder, ThreadQuery,
+        ThreadReport, ThreadRow, ThreadScope, ThreadState, Threads, Wait,
     };
 }
 

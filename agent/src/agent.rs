@@ -128,7 +128,7 @@ impl Agent {
         self.send(Command::Told(Box::new(command), done));
         match told.recv_timeout(PATIENCE) {
             Ok(answer) => {
-                messages::hear(answer.said);
+                messages::add_messages(answer.said);
                 answer.done
             }
             Err(RecvTimeoutError::Timeout) => {
@@ -309,7 +309,7 @@ impl Agent {
         match command {
             // The handler of `VMDeath` writes the last dump, which includes requests that were not started.
             Command::Dump(_) | Command::Stop if self.collector.is_ending() => {
-                messages::hear(["HPROF: the JVM ends".to_owned()]);
+                messages::add_messages(["HPROF: the JVM ends".to_owned()]);
                 (false, true)
             }
             Command::Dump(what) => (self.dump(jni, what), true),

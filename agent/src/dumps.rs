@@ -4,11 +4,11 @@ use hprof_format::heap_text;
 
 use crate::agent::Agent;
 use crate::commands::DumpContents;
-use crate::heap::before::Before;
-use crate::heap::dump::{Counts, DumpWriter};
+use crate::heap::before::HeapDumpInput;
+use crate::heap::dump::{DumpWriter, HeapDumpCounts};
 use crate::heap::fields::Layouts;
 use crate::heap::live::Live;
-use crate::heap::records::{self, Out, RecordForm, RecordTarget};
+use crate::heap::records::{self, RecordForm, RecordTarget, SubRecordBuffer};
 use crate::heap::roots::{Roots, ThreadRoot, ThreadRoots};
 use crate::heap::write::{self, Writer};
 use crate::jvm::Jni;
@@ -26,7 +26,7 @@ impl Agent {
     pub fn dump(&self, jni: &Jni<'_>, what: DumpContents) -> bool {
         let output = &mut *lock(&self.output);
         if let Some(failure) = output.sink.failure() {
-            messages::hear([format!("HPROF: output has stopped: {failure}")]);
+            messages::add_messages([format!("HPROF: output has stopped: {failure}")]);
             return false;
         }
         let mut heap = true;
@@ -180,8 +180,8 @@ impl Agent {
         jni: &Jni<'_>,
         output: &mut Output,
         spool: Option<std::fs::File>,
-    ) -> Result<Counts, String> {
-        let before = Before::new(self, jni).ok_or("java.lang.Object is not found")?;
+    ) -> Result<HeapDumpCounts, String> {
+        let before = HeapDumpInput::new(self, jni).ok_or("java.lang.Object is not found")?;
         let classes_held = self.classes.hold();
         let threads_held = self.threads.hold();
         let suspended = SuspendedThreads::suspend_others(self, jni);
@@ -210,7 +210,7 @@ impl Agent {
             Some(file) => RecordTarget::Spool(file, None),
             None => RecordTarget::Sink(&mut output.sink),
         };
-        let writer = Writer::new(Out::new(target, form, micros), format, &layouts);
+        let writer = Writer::new(SubRecordBuffer::new(target, form, micros), format, &layouts);
         let roots = Roots { threads: &threads, this_thread: this, class_class: self.class_class() };
         let mut dump = DumpWriter::new(self, &layouts, roots, writer, epoch);
         let run = dump.run(self, jni, &classes, &before);
@@ -241,7 +241,7 @@ impl Agent {
     fn jvm_dump(&self, jni: &Jni<'_>, output: &mut Output) -> bool {
         let first = self.file.get_or_init(|| output.sink.path().map(std::path::Path::to_owned));
         let Some(first) = first else { return false };
-        let path = if output.is_behind_jvm() { unused_path(first) } else { first.clone() };
+        let path = if output.appends_to_jvm_dump() { unused_path(first) } else { first.clone() };
         if !self.collector.collect() {
             complain("cannot collect garbage before the heap dump: it may contain unreachable objects");
         }
@@ -314,7 +314,7 @@ fn field_names(output: &mut Output, layouts: &Layouts) -> write::FieldNames {
 }
 
 /// Writes messages about everything that is missing from a dump.
-fn tell(counts: Counts) {
+fn tell(counts: HeapDumpCounts) {
     if counts.lost > 0 {
         complain(&format!("{} unreachable objects are not in the heap dump", counts.lost));
     }

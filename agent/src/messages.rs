@@ -12,7 +12,7 @@ thread_local! {
 pub fn write_message(message: &str) {
     // A closed stderr is not an error.
     let _ = writeln!(std::io::stderr(), "{message}");
-    hear([message.to_owned()]);
+    add_messages([message.to_owned()]);
 }
 
 /// Writes an error message with the prefix `HPROF: `.
@@ -28,7 +28,7 @@ pub fn listen<T>(run: impl FnOnce() -> T) -> (T, Vec<String>) {
 }
 
 /// Adds messages that another thread of the agent wrote to the collected messages of the current thread.
-pub fn hear(messages: impl IntoIterator<Item = String>) {
+pub fn add_messages(messages: impl IntoIterator<Item = String>) {
     let _ = HEARD.try_with(|heard| {
         if let Some(heard) = &mut *heard.borrow_mut() {
             heard.extend(messages);

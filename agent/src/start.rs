@@ -206,7 +206,7 @@ fn record(jvmti: Jvmti, options: Options, ids: Ids, jni: Option<&Jni<'_>>) -> St
     }
     if let Some(jni) = jni {
         agent.live(jni);
-        messages::hear([format!("Recording to {name}")]);
+        messages::add_messages([format!("Recording to {name}")]);
     }
     Start::Runs
 }

@@ -34,7 +34,7 @@ use hprof_query::strings;
 use hprof_query::threads::Threads;
 use hprof_query::threads::frames::Frames;
 use hprof_query::waste::{self, FieldGroupBy};
-use hprof_report::hprof_text::{Report, ReportHeap, Sections};
+use hprof_report::hprof_text::{ReportHeap, ReportInput, Sections};
 use hprof_report::stacks::{folded, thread_dump};
 
 /// Objects that are looked at one by one, from each end of the heap.
@@ -139,7 +139,7 @@ fn profile(heap: &Heap, sizes: &Sizes, sum: &mut Sum) {
     }
     let Ok(thread_events) = binary::thread_events(heap, &Quiet) else { return };
     let of_heap = ReportHeap { summary: heap.summary(), bytes, sizes };
-    let report = Report { heap: Some(of_heap), profile: &profile, thread_events: &thread_events };
+    let report = ReportInput { heap: Some(of_heap), profile: &profile, thread_events: &thread_events };
     let sections = Sections { threads: true, traces: true, heap: true, sites: true, cpu: true };
     report.write(sum, sections, &Quiet).expect("a hash takes everything");
 }

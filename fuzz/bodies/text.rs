@@ -4,7 +4,7 @@ use super::Place;
 use super::answers::Sum;
 use hprof_input::file::TextFile;
 use hprof_parser::text::{TextEvent, TextReader};
-use hprof_query::recordings::profile::text::{TextReport, find_loaders, read, show};
+use hprof_query::recordings::profile::text::{TextReport, read, resolve_loaders, show};
 use hprof_query::recordings::stacks;
 use hprof_query::recordings::text_histogram::histogram;
 use hprof_report::stacks::folded;
@@ -49,7 +49,7 @@ fn lines(bytes: &[u8]) {
 /// All that is said of a run.
 fn ask(file: &TextFile, mut report: TextReport) -> u64 {
     let mut sum = Sum::of_truth();
-    let found = find_loaders(file, &mut report);
+    let found = resolve_loaders(file, &mut report);
     assert!(found.is_ok(), "the file was read a moment ago");
     assert!(report.malformed.len() as u64 <= report.not_understood);
     sum.add(&(&report.profile, &report.heap, report.run));

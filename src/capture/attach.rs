@@ -57,7 +57,7 @@ pub struct Jvm<'d> {
 
 /// Reply of a JVM to a command.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Reply {
+pub struct JvmReply {
     /// Result code: 0 or an error code. Some commands that failed have code 0, too.
     pub code: i32,
     /// Output of the command.
@@ -161,7 +161,7 @@ impl<'d> Jvm<'d> {
     /// # Errors
     ///
     /// If the JVM cannot be reached or does not reply.
-    pub fn ask(&self, command: &str, arguments: &[&str], limit: Option<Duration>) -> Result<Reply, Error> {
+    pub fn ask(&self, command: &str, arguments: &[&str], limit: Option<Duration>) -> Result<JvmReply, Error> {
         let shown = match arguments {
             [argument] if command == "jcmd" => argument,
             _ => command,
@@ -184,7 +184,7 @@ impl<'d> Jvm<'d> {
         command: &str,
         arguments: &[&str],
         waiting: &Waiting<'_>,
-    ) -> Result<Reply, Error> {
+    ) -> Result<JvmReply, Error> {
         let pid = self.process.pid();
         let is_long = |word: &&str| word.len() > MAX_ARGUMENT;
         if arguments.iter().any(|word| word.contains('\0')) {
@@ -226,7 +226,7 @@ impl<'d> Jvm<'d> {
         Ok(version.filter(|_| reply.code == 0).unwrap_or(1))
     }
 
-    fn talk(&self, command: &str, request: &[u8], waiting: &Waiting<'_>) -> Result<Reply, Error> {
+    fn talk(&self, command: &str, request: &[u8], waiting: &Waiting<'_>) -> Result<JvmReply, Error> {
         let pid = self.process.pid();
         let place = self.process.proc_path("root/tmp").display().to_string();
         let tmp = self.door.root().and_then(|root| root.open_below("tmp"));
@@ -259,7 +259,7 @@ impl<'d> Jvm<'d> {
             // Checked even while the JVM replies, because a reply may never end.
             waiting.check()?;
         }
-        match Reply::parse(&answer) {
+        match JvmReply::parse(&answer) {
             // JVMs since JDK 24 write the reply while they run the command: if the JVM has ended, the reply may be incomplete.
             Some(reply) if self.process.status_now().is_some() => Ok(reply),
             None if self.process.status_now().is_some() => Err(Error::Answer { pid }),
@@ -385,7 +385,7 @@ fn zero_terminated<'w>(words: impl IntoIterator<Item = &'w str>) -> Vec<u8> {
 /// Prefix of the name of the file that makes a JVM open its socket. The JVM's process ID follows.
 pub const TRIGGER: &str = ".attach_pid";
 
-impl Reply {
+impl JvmReply {
     fn parse(bytes: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(bytes);
         let (code, text) = text.split_once('\n')?;
@@ -426,10 +426,10 @@ mod tests {
 
     #[test]
     fn replies_have_a_code_and_text() {
-        let reply = Reply::parse(b"0\nreturn code: -1\n").unwrap();
+        let reply = JvmReply::parse(b"0\nreturn code: -1\n").unwrap();
         assert_eq!((reply.code, reply.text.as_str()), (0, "return code: -1\n"));
-        assert_eq!(Reply::parse(b"hello\n"), None);
-        assert_eq!(Reply::parse(b""), None);
+        assert_eq!(JvmReply::parse(b"hello\n"), None);
+        assert_eq!(JvmReply::parse(b""), None);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::compress::{self, Encoder};
 use crate::error::Error;
 use crate::fifo::FifoReader;
 use crate::place::PlaceDir;
-use crate::plan::{Plan, Way};
+use crate::plan::{DumpRoute, Plan};
 use crate::private::{NAME, PrivateDir};
 use crate::waiting::Waiting;
 
@@ -27,11 +27,11 @@ const DUMP: &str = "GC.heap_dump";
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Destination of a dump.
-pub enum Target<'t> {
-    /// File in the directory in which the JVM writes ([`Way::Beside`]), which only this user may change. The function is called
+pub enum DumpTarget<'t> {
+    /// File in the directory in which the JVM writes ([`super::plan::DumpRoute::Beside`]), which only this user may change. The function is called
     /// with the open dump file, and gives it its name.
     Linked(&'t mut dyn FnMut(File) -> Result<(), Error>),
-    /// File in the directory in which the JVM writes ([`Way::Beside`]), if others may change this directory.
+    /// File in the directory in which the JVM writes ([`super::plan::DumpRoute::Beside`]), if others may change this directory.
     Renamed {
         /// Name of the file.
         name: &'t str,
@@ -43,7 +43,7 @@ pub enum Target<'t> {
 }
 
 /// Receiver of the progress of a dump.
-pub trait Watch {
+pub trait DumpProgress {
     /// Starts a stage that processes about `bytes` bytes.
     fn begin(&self, stage: &str, bytes: u64);
     /// Reports `bytes` more bytes as processed.
@@ -86,8 +86,8 @@ pub(crate) fn run(
     jvm: &Jvm<'_>,
     plan: &Plan,
     parent: PlaceDir,
-    target: Target<'_>,
-    watch: &dyn Watch,
+    target: DumpTarget<'_>,
+    watch: &dyn DumpProgress,
 ) -> Result<DumpOutcome, Error> {
     let pid = jvm.process().pid();
     let owner = jvm.process().status().identity;
@@ -95,7 +95,7 @@ pub(crate) fn run(
     let before = standstill(jvm);
     watch.begin("dumping", plan.dump_bytes);
     let (written, received) = match (plan.way, target) {
-        (Way::Fifo, Target::Stream(out)) => {
+        (DumpRoute::Fifo, DumpTarget::Stream(out)) => {
             let (written, received) = through_fifo(jvm, plan, &dir, out, watch)?;
             (written, Some(received))
         }
@@ -123,8 +123,8 @@ fn into_file(
     jvm: &Jvm<'_>,
     plan: &Plan,
     dir: &PrivateDir,
-    target: Target<'_>,
-    watch: &dyn Watch,
+    target: DumpTarget<'_>,
+    watch: &dyn DumpProgress,
 ) -> Result<DumpReply, Error> {
     let pid = jvm.process().pid();
     let mode = if plan.is_live { "-live" } else { "-all" };
@@ -155,15 +155,15 @@ fn into_file(
     }
     let written = DumpReply { bytes: Some(length), ..written };
     match target {
-        Target::Linked(link) => link(file)?,
-        Target::Renamed { name, is_forced } => {
+        DumpTarget::Linked(link) => link(file)?,
+        DumpTarget::Renamed { name, is_forced } => {
             let to = dir.parent().place().join(name);
             dir.dir().rename(NAME, dir.parent(), name, is_forced).map_err(|source| match source.kind() {
                 std::io::ErrorKind::AlreadyExists => Error::Exists { path: to },
                 _ => Error::File { what: "cannot write".into(), path: to, source },
             })?;
         }
-        Target::Stream(out) => {
+        DumpTarget::Stream(out) => {
             watch.begin(if plan.compression.is_some() { "compressing" } else { "copying" }, length);
             let copied = compress::copy(
                 &mut Read::by_ref(&mut file).take(length.saturating_add(1)),
@@ -186,7 +186,7 @@ fn through_fifo(
     plan: &Plan,
     dir: &PrivateDir,
     out: &mut (dyn Write + Send),
-    watch: &dyn Watch,
+    watch: &dyn DumpProgress,
 ) -> Result<(DumpReply, u64), Error> {
     let fail = |source| Error::File { what: "cannot read".into(), path: dir.place(NAME), source };
     ready(jvm)?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::attach::{self, Jvm};
 use crate::compress::Compression;
 use crate::error::Error;
-use crate::heap_dump::{self, DumpOutcome, Target, Watch};
+use crate::heap_dump::{self, DumpOutcome, DumpProgress, DumpTarget};
 use crate::identity::Identity;
 use crate::jvms::{self, JvmList, JvmRow};
 use crate::native_image;
@@ -56,7 +56,7 @@ pub trait Machine {
     /// # Errors
     ///
     /// If the JVM does not write the dump, or it is received incomplete.
-    fn take(&mut self, target: Target<'_>, watch: &dyn Watch) -> Result<DumpOutcome, Error>;
+    fn take(&mut self, target: DumpTarget<'_>, watch: &dyn DumpProgress) -> Result<DumpOutcome, Error>;
 
     /// Checks that a native image can write heap dumps.
     ///
@@ -162,7 +162,7 @@ impl Machine for LocalMachine<'_> {
         Ok(plan)
     }
 
-    fn take(&mut self, target: Target<'_>, watch: &dyn Watch) -> Result<DumpOutcome, Error> {
+    fn take(&mut self, target: DumpTarget<'_>, watch: &dyn DumpProgress) -> Result<DumpOutcome, Error> {
         let (jvm, plan, dir) = self.planned.take().ok_or(Error::Unplanned)?;
         heap_dump::run(&jvm, &plan, dir, target, watch)
     }

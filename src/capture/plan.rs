@@ -82,7 +82,7 @@ impl<'r> OutputDir<'r> {
 
 /// Way of a dump's bytes from the JVM to their destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Way {
+pub enum DumpRoute {
     /// The JVM writes a file next to the destination, which is renamed when it is complete.
     Beside,
     /// The JVM writes a file next to the destination, which is compressed afterwards.
@@ -95,7 +95,7 @@ pub enum Way {
 
 /// Directory without enough space for the dump if no object in the heap is garbage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tight {
+pub struct TightSpace {
     /// Path of the directory.
     pub place: PathBuf,
     /// Free bytes.
@@ -116,7 +116,7 @@ pub struct Plan {
     /// Feature release of the JVM.
     pub release: u32,
     /// Way of the bytes from the JVM to the destination.
-    pub way: Way,
+    pub way: DumpRoute,
     /// `true` if the JVM collects garbage first and dumps only the remaining objects.
     pub is_live: bool,
     /// Compression of the dump.
@@ -134,7 +134,7 @@ pub struct Plan {
     /// Free bytes in the directory; `None` if the file system does not state them.
     pub free_bytes: Option<u64>,
     /// Directory in which the dump fits only if much of the heap is garbage.
-    pub tight: Option<Tight>,
+    pub tight: Option<TightSpace>,
     /// `true` if the JVM writes segments and merges them afterwards.
     pub is_segmented: bool,
     /// Estimated time for which the JVM's threads are suspended.
@@ -177,13 +177,13 @@ impl Plan {
         let is_copied = request.compression.is_some() || request.is_filtered;
         let is_stream = is_copied || beside.is_none();
         let way = match &beside {
-            _ if is_stream && !is_segmented && can_overwrite(jvm)? => Way::Fifo,
-            Some(_) if is_copied => Way::BesideAndCompress,
-            Some(_) => Way::Beside,
-            None => Way::Inside,
+            _ if is_stream && !is_segmented && can_overwrite(jvm)? => DumpRoute::Fifo,
+            Some(_) if is_copied => DumpRoute::BesideAndCompress,
+            Some(_) => DumpRoute::Beside,
+            None => DumpRoute::Inside,
         };
         let (dir, inner) = match beside {
-            Some((dir, inner)) if way != Way::Fifo => (dir, inner),
+            Some((dir, inner)) if way != DumpRoute::Fifo => (dir, inner),
             _ => {
                 let place = process.proc_path("root/tmp");
                 let tmp = jvm.door().root().and_then(|root| root.open_below("tmp"));
@@ -193,13 +193,13 @@ impl Plan {
         let place = dir.place().to_owned();
         let dump_bytes = heap_used_bytes.saturating_mul(DUMP_PER_HEAP.0) / DUMP_PER_HEAP.1;
         let needed_bytes = match way {
-            Way::Fifo => 0,
+            DumpRoute::Fifo => 0,
             _ if is_segmented => dump_bytes.saturating_mul(2),
             _ => dump_bytes,
         };
         let bytes_per_second = match (way, request.compression) {
-            (Way::Fifo, Some(Compression::Gzip)) => GZIP_BYTES_PER_SECOND,
-            (Way::Fifo, Some(Compression::Zstd)) => ZSTD_BYTES_PER_SECOND,
+            (DumpRoute::Fifo, Some(Compression::Gzip)) => GZIP_BYTES_PER_SECOND,
+            (DumpRoute::Fifo, Some(Compression::Zstd)) => ZSTD_BYTES_PER_SECOND,
             _ => BYTES_PER_SECOND,
         };
         let mut plan = Self {
@@ -231,7 +231,7 @@ impl Plan {
     pub(crate) fn with_destination(mut self, request: Request<'_>) -> Result<Self, Error> {
         self.compression = request.compression;
         // A compressed dump takes 10 to 50 percent; its length is not known in advance.
-        let is_copy = matches!(self.way, Way::Inside | Way::Fifo) && self.compression.is_none();
+        let is_copy = matches!(self.way, DumpRoute::Inside | DumpRoute::Fifo) && self.compression.is_none();
         if let Some(dir) = request.to.filter(|_| is_copy) {
             let free = fstatvfs(dir.fd()).ok().and_then(|stat| free(&stat));
             let tight = self.space(dir.path(), free, self.dump_bytes, false)?;
@@ -241,7 +241,7 @@ impl Plan {
     }
 
     /// Checks that there is enough space in the directory in which the JVM writes.
-    fn check_inside(&self) -> Result<Option<Tight>, Error> {
+    fn check_inside(&self) -> Result<Option<TightSpace>, Error> {
         self.space(&self.place, self.free_bytes, self.needed_bytes, self.is_segmented)
     }
 
@@ -251,11 +251,11 @@ impl Plan {
         free: Option<u64>,
         needed: u64,
         is_twice: bool,
-    ) -> Result<Option<Tight>, Error> {
+    ) -> Result<Option<TightSpace>, Error> {
         let Some(free) = free.filter(|free| *free < needed) else { return Ok(None) };
         let place = place.to_owned();
         if self.is_live && free >= needed / LEAST {
-            return Ok(Some(Tight { place, free_bytes: free, needed_bytes: needed }));
+            return Ok(Some(TightSpace { place, free_bytes: free, needed_bytes: needed }));
         }
         Err(Error::Space { place, free, needed, is_twice })
     }
@@ -354,7 +354,7 @@ mod tests {
         let mut plan = Plan {
             row: JvmRow { pid: 7, namespace_pid: 7, ..JvmRow::default() },
             release: 21,
-            way: Way::Beside,
+            way: DumpRoute::Beside,
             is_live: true,
             compression: None,
             heap_used_bytes: 1000,
@@ -370,7 +370,7 @@ mod tests {
         };
         assert!(matches!(plan.check_inside(), Ok(None)));
         plan.free_bytes = Some(150);
-        let tight = Tight { place: "/d".into(), free_bytes: 150, needed_bytes: 1500 };
+        let tight = TightSpace { place: "/d".into(), free_bytes: 150, needed_bytes: 1500 };
         assert!(matches!(plan.check_inside(), Ok(Some(found)) if found == tight));
         plan.free_bytes = Some(149);
         assert!(matches!(plan.check_inside(), Err(Error::Space { free: 149, needed: 1500, .. })));

@@ -151,7 +151,7 @@ fn walk_sized<'a, const W: usize, V: HeapVisitor<'a>>(
 ) -> WalkEnd {
     let mut at = start;
     while at < end && visitor.go_on() {
-        match step::<W, V>(bytes, at, limit, visitor) {
+        match read_sub_record::<W, V>(bytes, at, limit, visitor) {
             Ok(next) => at = next,
             Err(error) => {
                 return WalkEnd { next: at, error: Some(error) };
@@ -173,8 +173,8 @@ pub fn visit_one<'a, V: HeapVisitor<'a>>(
     visitor: &mut V,
 ) -> Result<usize, FormatError> {
     match id_size {
-        IdSize::Four => step::<4, V>(bytes, at, limit, visitor),
-        IdSize::Eight => step::<8, V>(bytes, at, limit, visitor),
+        IdSize::Four => read_sub_record::<4, V>(bytes, at, limit, visitor),
+        IdSize::Eight => read_sub_record::<8, V>(bytes, at, limit, visitor),
     }
 }
 
@@ -189,7 +189,7 @@ fn u4(head: &[u8; HEAD], at: usize) -> u32 {
 }
 
 #[inline(always)]
-fn step<'a, const W: usize, V: HeapVisitor<'a>>(
+fn read_sub_record<'a, const W: usize, V: HeapVisitor<'a>>(
     bytes: &'a [u8],
     at: usize,
     limit: usize,

@@ -23,14 +23,14 @@ pub struct Event<'c> {
 
 /// Range of one or more values of a type in a chunk.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'c> {
+pub(crate) struct ValueRange<'c> {
     pub(crate) chunk: &'c Chunk<'c>,
     pub(crate) class: usize,
     at: usize,
     end: usize,
 }
 
-impl<'c> Place<'c> {
+impl<'c> ValueRange<'c> {
     #[inline]
     pub(crate) fn reader(&self) -> Reader<'c> {
         self.chunk.reader.at(self.at).until(self.end)
@@ -40,7 +40,7 @@ impl<'c> Place<'c> {
 /// A value with fields: an event, a constant, or the value of a field.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'c> {
-    pub(crate) place: Place<'c>,
+    pub(crate) place: ValueRange<'c>,
 }
 
 /// Value of a field.
@@ -93,7 +93,7 @@ pub struct ConstantNumber {
 /// An array of values.
 #[derive(Debug, Clone, Copy)]
 pub struct Array<'c> {
-    pub(crate) place: Place<'c>,
+    pub(crate) place: ValueRange<'c>,
     is_constant: bool,
     count: usize,
 }
@@ -179,7 +179,7 @@ impl<'c> Record<'c> {
     #[inline]
     pub(crate) fn new(chunk: &'c Chunk<'c>, class: usize, at: usize, end: usize) -> Option<Self> {
         let is_readable = chunk.plans.is_readable(class);
-        is_readable.then_some(Self { place: Place { chunk, class, at, end } })
+        is_readable.then_some(Self { place: ValueRange { chunk, class, at, end } })
     }
 
     /// Returns the chunk that contains the value.
@@ -198,7 +198,7 @@ impl<'c> Record<'c> {
     /// # Errors
     /// If the value is damaged.
     pub fn value(&self, index: usize) -> Result<Option<Value<'c>>, FlightError> {
-        let Place { chunk, class, .. } = self.place;
+        let ValueRange { chunk, class, .. } = self.place;
         let Some(read) = chunk.field_read(class, index) else { return Ok(None) };
         let mut reader = self.place.reader();
         chunk.plans.skip_to(class, index, &mut reader)?;
@@ -367,7 +367,7 @@ impl<'c> Array<'c> {
 
     /// Returns the elements, up to the first that is damaged.
     pub fn values(&self) -> impl Iterator<Item = Value<'c>> + use<'c> {
-        let Self { place: Place { chunk, class, .. }, is_constant, count } = *self;
+        let Self { place: ValueRange { chunk, class, .. }, is_constant, count } = *self;
         let mut reader = self.place.reader();
         let primitive = chunk.plans.primitive(class);
         let element = FieldRead { class, primitive, is_constant, is_array: false };
@@ -431,7 +431,11 @@ impl FieldRead {
             let stated = reader.count()?;
             let count = if !is_constant && chunk.plans.is_empty(class) { 0 } else { stated };
             let (at, end) = (reader.position(), reader.end());
-            return Ok(Value::Array(Array { place: Place { chunk, class, at, end }, is_constant, count }));
+            return Ok(Value::Array(Array {
+                place: ValueRange { chunk, class, at, end },
+                is_constant,
+                count,
+            }));
         }
         if is_constant {
             return Ok(Value::Constant(Constant::new(chunk, class, self.number(reader)?)));
@@ -449,7 +453,7 @@ impl FieldRead {
             })),
             None => {
                 let (at, end) = (reader.position(), reader.end());
-                Value::Record(Record { place: Place { chunk, class, at, end } })
+                Value::Record(Record { place: ValueRange { chunk, class, at, end } })
             }
         })
     }

@@ -18,7 +18,7 @@ use super::number::group_digits;
 use super::rows::{Cells, ColumnRows, LinesBelow, RowCursor};
 use super::screen::Screen;
 pub use super::section::{Section, UnwrappedLine};
-use super::table::{self, Parts, Style, TableBuilder};
+use super::table::{self, ChunkedTable, Style, TableBuilder};
 use super::tree::Branch;
 use super::value::Value;
 use super::window::RowWindow;
@@ -273,8 +273,8 @@ impl ErasedAnswer<'_> {
             columns: if is_empty { Vec::new() } else { columns },
             rows,
             totals: if is_empty { Vec::new() } else { totals },
-            above: around.above.into_iter().filter_map(Section::into_piece).collect(),
-            under: around.under.into_iter().filter_map(Section::into_piece).collect(),
+            above: around.above.into_iter().filter_map(Section::into_block).collect(),
+            under: around.under.into_iter().filter_map(Section::into_block).collect(),
             more,
             instead: match around.no_rows {
                 NoRows::Line(line) if shown == 0 => Some(line),
@@ -322,7 +322,7 @@ impl ErasedAnswer<'_> {
         let Self { schema, rows, around } = self;
         let mut lines = TextSink { out, color: style.color };
         around.above.into_iter().try_for_each(|section| section.write(&mut lines, style))?;
-        let mut parts = Parts::new(schema, &around.totals, style);
+        let mut parts = ChunkedTable::new(schema, &around.totals, style);
         let mut shown = 0;
         loop {
             let (part, count, is_last) = parts.next(rows);

@@ -6,7 +6,7 @@ use hprof_index::model::problem::ProblemKind;
 use hprof_query::dump::doctor::{Finding, RetainedSizes, Subject};
 
 /// Returns a sentence about the consequence of a finding.
-pub fn means(finding: &Finding) -> Cow<'static, str> {
+pub fn finding_consequence(finding: &Finding) -> Cow<'static, str> {
     match finding.read_until {
         Some(offset) => {
             format!("everything before offset {offset:#x} was read; everything after it is missing").into()

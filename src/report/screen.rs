@@ -14,12 +14,12 @@ use super::line::{LineOf, LineSink, TableRow};
 use super::section::Section;
 use super::table::{Style, TableBuilder};
 use super::tree::{self, Branch};
-use super::window::WindowPlace;
+use super::window::WindowPosition;
 
 /// Texts and tables of a result, in order.
 #[derive(Debug, Clone, Default)]
 pub struct Screen {
-    place: WindowPlace,
+    place: WindowPosition,
     sections: Vec<Section>,
     /// Index of the section with the rows of the result. Other sections are texts and tables around it.
     rows: Option<usize>,
@@ -44,12 +44,12 @@ pub struct ScreenLine {
 }
 
 impl Screen {
-    pub(super) fn new(place: WindowPlace) -> Self {
+    pub(super) fn new(place: WindowPosition) -> Self {
         Self { place, ..Self::default() }
     }
 
     /// Returns the position of the screen in the result.
-    pub fn place(&self) -> WindowPlace {
+    pub fn place(&self) -> WindowPosition {
         self.place
     }
 
@@ -127,7 +127,7 @@ impl Screen {
 
     /// In a tree, keeps only rows that contain a text, ignoring case, and the ancestors of these rows. The text must be in
     /// lower case. Other tables are unchanged.
-    pub fn sift(&mut self, text: &str) {
+    pub fn keep_matching_rows(&mut self, text: &str) {
         let Some(table) = self.table() else { return };
         let depths: Vec<usize> = table.rows().iter().map(TableRow::depth).collect();
         if depths.iter().all(|depth| *depth == 0) {
@@ -311,7 +311,7 @@ pub(super) mod tests {
         let mut screen = screen(&rows);
         assert!(screen.has_below("y", &[]) && !screen.has_below("z", &[]) && !screen.has_below("a", &[]));
         assert!(screen.has_below("z", &[ObjectId(5)]) && !screen.has_below("z", &[ObjectId(1)]));
-        screen.sift("y");
+        screen.keep_matching_rows("y");
         let text: Vec<String> = screen.lines(80).into_iter().map(|line| line.text).collect();
         // The last child shown is drawn as the last child of its parent.
         assert_eq!(text[2..6], ["0x1  a", "0x2  └─ b", "0x3     └─ y", "0x8  y"]);

@@ -78,7 +78,7 @@ impl Section {
     }
 
     /// Converts the section to a block of a page; `None` if pages omit it.
-    pub(super) fn into_piece(self) -> Option<GridBlock> {
+    pub(super) fn into_block(self) -> Option<GridBlock> {
         Some(match self {
             Self::Line(line) => GridBlock::Line(line),
             Self::Text(text) => GridBlock::Text(text),

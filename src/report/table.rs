@@ -62,14 +62,14 @@ struct ColumnWidths {
 }
 
 /// Writer of a table that is written in parts.
-pub(super) struct Parts<'m> {
+pub(super) struct ChunkedTable<'m> {
     schema: &'m Schema,
     totals: &'m [Vec<(&'static str, String)>],
     style: Style,
     found: Option<ColumnWidths>,
 }
 
-impl<'m> Parts<'m> {
+impl<'m> ChunkedTable<'m> {
     /// Creates a writer for the columns of a result and rows of totals.
     pub(super) fn new(schema: &'m Schema, totals: &'m [Vec<(&'static str, String)>], style: Style) -> Self {
         Self { schema, totals, style, found: None }

@@ -32,7 +32,7 @@ pub struct RowWindow {
 
 /// Position of a window in its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct WindowPlace {
+pub struct WindowPosition {
     /// Number of the window's first row.
     pub start: usize,
     /// Number of rows in the window.
@@ -76,7 +76,7 @@ impl RowWindow {
         rows: &mut dyn RowCursor,
         table: &mut TableBuilder,
         total: Option<usize>,
-    ) -> WindowPlace {
+    ) -> WindowPosition {
         let text = self.text.to_lowercase();
         let total = total.filter(|_| text.is_empty());
         let mut read =
@@ -90,7 +90,7 @@ impl RowWindow {
         if text.is_empty() {
             // The result has fewer rows; which ones are the last is unknown.
             if !rows.skip(read.start) {
-                return WindowPlace { total, ..WindowPlace::default() };
+                return WindowPosition { total, ..WindowPosition::default() };
             }
             read.number = read.start;
         }
@@ -119,7 +119,7 @@ impl RowWindow {
         kept.into_iter().for_each(|row| table.push_row(row));
         let end = start + rows;
         let is_end = !has_more && (rows < self.max_rows() || self.is_last);
-        WindowPlace {
+        WindowPosition {
             start,
             rows,
             has_more: !self.is_last && (has_more || self.is_part() && total.is_some_and(|total| total > end)),
@@ -196,7 +196,7 @@ mod tests {
         is_tree: bool,
         window: &RowWindow,
         knows: bool,
-    ) -> (Vec<u64>, WindowPlace) {
+    ) -> (Vec<u64>, WindowPosition) {
         let mut answer = Answer::new(columns(is_tree), rows(given, is_tree));
         if knows {
             answer = answer.matching(given.len() as u64, "rows");
@@ -226,7 +226,7 @@ mod tests {
             let lines = screen.lines(80);
             let has = |text: &str| lines.iter().any(|line| line.text == text);
             let rows: Vec<usize> = lines.iter().filter_map(|line| line.row).collect();
-            let WindowPlace { start, rows: count, has_more, total } = screen.place();
+            let WindowPosition { start, rows: count, has_more, total } = screen.place();
             assert_eq!((rows.first().copied().unwrap_or(start), rows.len()), (start, count));
             (start, count, has_more, total, has("above"), has("under"))
         };

@@ -12,7 +12,7 @@ use hprof_index::{Heap, ObjectGraph};
 use hprof_query::dominators::retained_of_set::{self, RetainedTotals};
 use hprof_query::dominators::retained_of_set_search::WalkLimits;
 use hprof_query::objects::strength::Exclusions;
-use hprof_query::paths::merged::{self, Show};
+use hprof_query::paths::merged::{self, MergeLimits};
 use hprof_query::paths::shortest;
 use hprof_query::paths::steps::View;
 use hprof_writer::{
@@ -489,7 +489,7 @@ fn fields_of_a_very_long_chain_of_superclasses() {
         assert_eq!(view.steps(&path, 2..3)[0].reference.as_deref(), Some("f"));
         let objects = (0..graph.objects.len()).collect();
         let merged =
-            merged::merge_paths(&view.edges, &objects, Exclusions::all_but_strong(), Show::default())
+            merged::merge_paths(&view.edges, &objects, Exclusions::all_but_strong(), MergeLimits::default())
                 .unwrap();
         assert_eq!(merged.found + merged.unreachable, merged.sought);
         done.send(()).unwrap();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use hprof_cli::ObjectIndex;
 use hprof_query::objects::selection::Selection;
 use hprof_query::objects::strength::Exclusions;
-use hprof_query::paths::merged::{self, Show};
+use hprof_query::paths::merged::{self, MergeLimits};
 use hprof_query::paths::{Budget, beyond_frames};
 use hprof_values::RootKind;
 use hprof_writer::{HeapModel, Jdk, ObjectId, Options, Root, StackFrame, Type};
@@ -301,7 +301,7 @@ fn merged_paths_of_small_heaps_are_those_of_naive_walks() {
         let ids: BTreeSet<u64> = sought.iter().map(|object| opened.id(ObjectIndex(object))).collect();
         for kinds in EXCLUDED_ROOTS {
             let excluded = Exclusions::all_but_strong().without_roots(kinds.iter().copied());
-            let merged = merged::merge_paths(&view.edges, &sought, excluded, Show::default()).unwrap();
+            let merged = merged::merge_paths(&view.edges, &sought, excluded, MergeLimits::default()).unwrap();
             let wanted = |kind: RootKind| !kinds.contains(&kind);
             let of = |names| {
                 let depths = opened.raw.depths(wanted, names);

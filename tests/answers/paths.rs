@@ -11,7 +11,7 @@ use crate::raw::{self, Raw};
 use hprof_index::{Heap, ObjectGraph};
 use hprof_query::objects::selection::Selection;
 use hprof_query::objects::strength::{Exclusions, Strength};
-use hprof_query::paths::merged::{self, MergedPaths, Show};
+use hprof_query::paths::merged::{self, MergeLimits, MergedPaths};
 use hprof_query::paths::shortest::{self, ShortestPaths};
 use hprof_query::paths::steps::View;
 use hprof_values::RootKind;
@@ -62,7 +62,7 @@ impl Opened {
         self.view().steps(path, 0..path.len()).into_iter().map(|step| step.reference).collect()
     }
 
-    fn merged(&self, pattern: &str, excluded: Exclusions, show: Show) -> MergedPaths {
+    fn merged(&self, pattern: &str, excluded: Exclusions, show: MergeLimits) -> MergedPaths {
         let selection: Selection = pattern.parse().unwrap();
         let objects = selection.objects(&whole_dump(&self.heap, &self.graph));
         merged::merge_paths(&self.view().edges, &objects, excluded, show).unwrap()
@@ -180,7 +180,7 @@ fn merged_paths_of_real_dumps_are_shortest_paths() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/jdk/jdk17.hprof.zst");
     let opened = Opened::open(Dump::sample(&sample));
     for pattern in ["java.lang.String", "HeapZoo$Link", "java.lang.Class", "java.lang.ref.Finalizer"] {
-        let merged = opened.merged(pattern, Exclusions::all_but_strong(), Show::default());
+        let merged = opened.merged(pattern, Exclusions::all_but_strong(), MergeLimits::default());
         let ids = opened
             .raw
             .class_of
@@ -190,10 +190,10 @@ fn merged_paths_of_real_dumps_are_shortest_paths() {
     }
     // Omitted rows are counted, and the sums stay the same.
     for show in [
-        Show { top: Some(2), ..Show::default() },
-        Show { depth: Some(4), ..Show::default() },
-        Show { top: Some(5), branches: Some(24), depth: None, has_examples: true },
-        Show { top: None, branches: Some(3), depth: Some(9), has_examples: false },
+        MergeLimits { top: Some(2), ..MergeLimits::default() },
+        MergeLimits { depth: Some(4), ..MergeLimits::default() },
+        MergeLimits { top: Some(5), branches: Some(24), depth: None, has_examples: true },
+        MergeLimits { top: None, branches: Some(3), depth: Some(9), has_examples: false },
     ] {
         let merged = opened.merged("java.lang.String", Exclusions::all_but_strong(), show);
         let mut sums: Vec<u64> =
@@ -339,7 +339,7 @@ fn all_paths_of_small_heaps_are_found() {
                 *seen.entry(expected.len().min(20)).or_default() += 1;
             }
         }
-        let merged = opened.merged("Node", Exclusions::all_but_strong(), Show::default());
+        let merged = opened.merged("Node", Exclusions::all_but_strong(), MergeLimits::default());
         let node = opened.raw.class_of.iter().filter(|(_, class)| opened.raw.names[class] == "Node");
         if !merged.followed_all {
             opened.check_merged(&merged, &node.map(|(id, _)| *id).collect(), ALL);
@@ -446,7 +446,7 @@ fn what_only_weak_references_hold_is_told() {
         assert_eq!((found.only_excluded, found.paths.len()), (only_excluded, 1), "{excluded:?}");
         let steps = opened.view().steps(&found.paths[0], 0..found.paths[0].len());
         assert_eq!(steps.last().unwrap().strength, Strength::Weak);
-        let merged = opened.merged("java.lang.String", excluded, Show::default());
+        let merged = opened.merged("java.lang.String", excluded, MergeLimits::default());
         assert_eq!((merged.followed_all, merged.found), (only_excluded, 1));
         assert_eq!(merged.only_excluded, u64::from(only_excluded));
     }
@@ -497,10 +497,13 @@ fn a_long_chain_is_followed_to_its_end() {
     });
     let found = opened.paths(ObjectId(*object.unwrap().0), 3, Exclusions::all_but_strong());
     assert_eq!((found.paths.len(), found.paths[0].len(), found.are_all), (1, length + 1, true));
-    let merged = opened.merged("Holder", Exclusions::all_but_strong(), Show::default());
+    let merged = opened.merged("Holder", Exclusions::all_but_strong(), MergeLimits::default());
     assert_eq!((merged.found, merged.nodes.len()), (length as u64, length));
-    let short =
-        opened.merged("Holder", Exclusions::all_but_strong(), Show { branches: Some(10), ..Show::default() });
+    let short = opened.merged(
+        "Holder",
+        Exclusions::all_but_strong(),
+        MergeLimits { branches: Some(10), ..MergeLimits::default() },
+    );
     assert!(short.nodes.len() < 2000);
 }
 

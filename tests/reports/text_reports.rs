@@ -10,7 +10,7 @@ use crate::kit::texts::sample;
 use hprof_cli::{ObjectId, TraceSerial};
 use hprof_input::file::TextFile;
 use hprof_query::recordings::profile::text::show;
-use hprof_query::recordings::profile::text::{TextReport, find_loaders, read};
+use hprof_query::recordings::profile::text::{TextReport, read, resolve_loaders};
 use hprof_query::recordings::profile::{Origin, WaitKind};
 
 /// All texts of the agent.
@@ -145,7 +145,7 @@ fn heaps_of_real_texts_count_up() {
     for name in ["agent/dump.txt.zst", "agent/all-threads.txt.zst"] {
         let path = samples().join(name);
         let (text, mut report) = (unpacked(&path), read_path(&path));
-        find_loaders(&TextFile::open(&path).unwrap().unwrap(), &mut report).unwrap();
+        resolve_loaders(&TextFile::open(&path).unwrap().unwrap(), &mut report).unwrap();
         let heap = report.heap.unwrap();
         let lines = section(&text, "HEAP DUMP BEGIN", "HEAP DUMP END");
         let count = |word| lines.iter().filter(|line| line.starts_with(word)).count() as u64;
@@ -455,7 +455,7 @@ fn changed_texts_are_read_without_a_panic() {
         }
         let path = texts.write(&text);
         let Some((file, mut report)) = read(&path, None).unwrap() else { continue };
-        find_loaders(&file, &mut report).unwrap();
+        resolve_loaders(&file, &mut report).unwrap();
         let question =
             show::TextObjectQuery { object: ObjectId(0x5000_1f93), elements: 0..u64::MAX, incoming: true };
         show::show(&file, report.run, &question).unwrap();

@@ -19,7 +19,7 @@ const WRAPPERS: [&str; 9] = [
 
 /// Data for a heap dump that is read with Java calls.
 #[derive(Debug)]
-pub struct Before<'j> {
+pub struct HeapDumpInput<'j> {
     /// Class object of `java.lang.Object`.
     pub object: Ref<'j>,
     /// IDs of the class objects of primitive types.
@@ -28,7 +28,7 @@ pub struct Before<'j> {
     pub free: Option<u64>,
 }
 
-impl<'j> Before<'j> {
+impl<'j> HeapDumpInput<'j> {
     /// Reads the data. `None` if `java.lang.Object` cannot be found.
     pub fn new(state: &AgentState, jni: &Jni<'j>) -> Option<Self> {
         let mut primitives = Vec::new();

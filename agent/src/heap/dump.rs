@@ -14,12 +14,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use hprof_format::heap_binary as binary;
 
-use super::before::Before;
+use super::before::HeapDumpInput;
 use super::fields::{ClassData, Layout, Layouts, field_bytes};
-use super::records::Out;
+use super::records::SubRecordBuffer;
 use super::roots::Roots;
 use super::write::Writer;
-use crate::jvm::walk::{PrimitiveBytes, Reference, ReferenceKind, TagSlot as Place, Then, Visitor, bytes_of};
+use crate::jvm::walk::{
+    PrimitiveBytes, Reference, ReferenceKind, TagSlot as Place, Visitor, WalkControl, bytes_of,
+};
 use crate::jvm::{Jni, MAX_REFERENCES, Ref};
 use crate::messages::complain;
 use crate::output::serial;
@@ -28,7 +30,7 @@ use crate::tags::{Epoch, Ids, Tag};
 
 /// Counts of written and missing objects of a heap dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct HeapDumpCounts {
     /// Number of objects, including class objects.
     pub objects: u64,
     /// Total size of the objects in bytes.
@@ -110,7 +112,7 @@ pub struct DumpWriter<'a, 's> {
     /// Marks of unvisited objects: their tags without an ID, which differ by trace, or tags with an ID.
     unvisited: FxHashSet<i64>,
     /// Counts of written and missing objects.
-    pub counts: Counts,
+    pub counts: HeapDumpCounts,
 }
 
 impl<'a, 's> DumpWriter<'a, 's> {
@@ -137,7 +139,7 @@ impl<'a, 's> DumpWriter<'a, 's> {
             classes: FxHashMap::default(),
             current: Current::None,
             unvisited: FxHashSet::default(),
-            counts: Counts::default(),
+            counts: HeapDumpCounts::default(),
         }
     }
 
@@ -150,7 +152,7 @@ impl<'a, 's> DumpWriter<'a, 's> {
         state: &AgentState,
         jni: &Jni<'_>,
         classes: &[Ref<'_>],
-        before: &Before<'_>,
+        before: &HeapDumpInput<'_>,
     ) -> crate::jvm::Result<()> {
         let jvmti = state.jvmti;
         if let Some(array) = self.hidden_array(state, jni, classes, before) {
@@ -178,7 +180,7 @@ impl<'a, 's> DumpWriter<'a, 's> {
         &mut self,
         state: &AgentState,
         jni: &Jni<'_>,
-        before: &Before<'_>,
+        before: &HeapDumpInput<'_>,
     ) -> crate::jvm::Result<()> {
         let mut tags: Vec<_> = std::mem::take(&mut self.unvisited).into_iter().collect();
         if tags.is_empty() {
@@ -215,7 +217,7 @@ impl<'a, 's> DumpWriter<'a, 's> {
         state: &AgentState,
         jni: &Jni<'j>,
         objects: &[Ref<'_>],
-        before: &Before<'_>,
+        before: &HeapDumpInput<'_>,
     ) -> Option<Ref<'j>> {
         /// Reserve of free memory, which is more than the size of ZGC's pages for small objects (2 MiB).
         const MARGIN: u64 = 8 << 20;
@@ -276,7 +278,7 @@ impl<'a, 's> DumpWriter<'a, 's> {
             {
                 self.lengths.insert(id, length);
             }
-            self.writer.met(id, reference.size);
+            self.writer.record_size(id, reference.size);
         }
         id
     }
@@ -339,7 +341,7 @@ impl<'a, 's> DumpWriter<'a, 's> {
                 let length = length.min(most);
                 binary::object_array(&mut self.writer.record, id, trace, length, class);
                 let start = self.writer.record.len();
-                if Out::is_large(length as usize * 8) && self.writer.is_binary() {
+                if SubRecordBuffer::is_large(length as usize * 8) && self.writer.is_binary() {
                     self.writer.begin_large(length * 8);
                     Current::LargeArray(id, 0, length)
                 } else {
@@ -389,7 +391,7 @@ impl<'a, 's> DumpWriter<'a, 's> {
         binary::primitive_array(&mut self.writer.record, id, trace, length, code);
         if !self.writer.is_binary() {
             self.writer.finish();
-        } else if Out::is_large(bytes.len()) {
+        } else if SubRecordBuffer::is_large(bytes.len()) {
             self.writer.begin_large(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
             let mut part = Vec::with_capacity(1 << 16);
             for chunk in bytes.chunks(1 << 16) {
@@ -452,7 +454,7 @@ impl<'a, 's> DumpWriter<'a, 's> {
 }
 
 impl Visitor for DumpWriter<'_, '_> {
-    fn reference(&mut self, reference: &Reference<'_>) -> Then {
+    fn reference(&mut self, reference: &Reference<'_>) -> WalkControl {
         let Some(referrer) = reference.referrer else {
             let id = self.id_of(reference);
             if !self.hidden.contains(&id)
@@ -461,7 +463,7 @@ impl Visitor for DumpWriter<'_, '_> {
                 self.finish_object();
                 self.writer.root(id, root);
             }
-            return Then::Visit;
+            return WalkControl::Visit;
         };
         let of = Tag(referrer.get()).id();
         if of != self.current.id() || of == 0 {
@@ -469,25 +471,25 @@ impl Visitor for DumpWriter<'_, '_> {
         }
         let from_agent = self.hidden.contains(&of);
         if from_agent && !matches!(reference.kind, ReferenceKind::Element(_)) {
-            return Then::Skip;
+            return WalkControl::Skip;
         }
         let unvisited = !self.is_visited(Tag(reference.tag.get()));
         let id = self.id_of(reference);
         if from_agent {
-            return Then::Visit;
+            return WalkControl::Visit;
         }
         match self.stage {
             Stage::Classes => {
                 self.class_reference(of, reference.kind, id);
-                Then::Skip
+                WalkControl::Skip
             }
             Stage::Roots => {
                 self.put(reference.kind, id);
-                Then::Visit
+                WalkControl::Visit
             }
             Stage::Beyond => {
                 self.put(reference.kind, id);
-                if unvisited { Then::Visit } else { Then::Skip }
+                if unvisited { WalkControl::Visit } else { WalkControl::Skip }
             }
         }
     }
@@ -499,7 +501,7 @@ impl Visitor for DumpWriter<'_, '_> {
         object: &Place,
         class: i64,
         value: PrimitiveBytes,
-    ) -> Then {
+    ) -> WalkControl {
         let of = Tag(object.get()).id();
         if of != self.current.id() || of == 0 {
             self.begin_object(object, class);
@@ -522,10 +524,10 @@ impl Visitor for DumpWriter<'_, '_> {
                 );
             }
         }
-        Then::Visit
+        WalkControl::Visit
     }
 
-    fn array(&mut self, object: &Place, _: u8, _: u32, bytes: &[u8]) -> Then {
+    fn array(&mut self, object: &Place, _: u8, _: u32, bytes: &[u8]) -> WalkControl {
         let of = Tag(object.get()).id();
         if let Current::Primitive(id, class, trace) = self.current
             && id == of
@@ -533,18 +535,18 @@ impl Visitor for DumpWriter<'_, '_> {
             self.current = Current::None;
             self.primitive(id, class, trace, bytes);
         }
-        Then::Visit
+        WalkControl::Visit
     }
 
-    fn object(&mut self, object: &Place, class: i64, size: u64, _: Option<u32>) -> Then {
+    fn object(&mut self, object: &Place, class: i64, size: u64, _: Option<u32>) -> WalkControl {
         let tag = Tag(object.get());
         let (id, class) = (tag.id(), Tag(class).id());
         if class == self.class_class {
             self.counts.bytes += size;
-            return Then::Visit;
+            return WalkControl::Visit;
         }
         if self.hidden.contains(&id) || self.fillers.contains(&class) {
-            return Then::Visit;
+            return WalkControl::Visit;
         }
         self.counts.bytes += size;
         if !self.is_visited(tag) {
@@ -557,7 +559,7 @@ impl Visitor for DumpWriter<'_, '_> {
                 self.unvisited.insert(marked.0);
             }
         }
-        Then::Visit
+        WalkControl::Visit
     }
 }
 

@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::jvm::walk::{Reference, TagSlot as Place, Then, Visitor};
+use crate::jvm::walk::{Reference, TagSlot as Place, Visitor, WalkControl};
 use crate::record::sites::{Sampling, SiteKey, Weight};
 use crate::state::AgentState;
 use crate::tags::{Epoch, Tag};
@@ -50,14 +50,14 @@ impl Live {
 }
 
 impl Visitor for Live {
-    fn object(&mut self, object: &Place, class: i64, size: u64, _: Option<u32>) -> Then {
+    fn object(&mut self, object: &Place, class: i64, size: u64, _: Option<u32>) -> WalkControl {
         let class = Tag(class).id();
         if class == 0 {
             self.unknown += 1;
-            return Then::Visit;
+            return WalkControl::Visit;
         }
         if self.fillers.contains(&class) {
-            return Then::Visit;
+            return WalkControl::Visit;
         }
         let tag = Tag(object.get());
         if class == self.class_class && tag.id() != 0 {
@@ -67,7 +67,7 @@ impl Visitor for Live {
         // has no trace and is not represented by samples.
         let weight = if tag.trace() == 0 {
             if self.sampling.is_estimate() {
-                return Then::Visit;
+                return WalkControl::Visit;
             }
             Sampling::every(0).weight(size)
         } else {
@@ -79,10 +79,10 @@ impl Visitor for Live {
             self.last.0 = key;
         }
         self.last.1.add(weight);
-        Then::Visit
+        WalkControl::Visit
     }
 
-    fn reference(&mut self, reference: &Reference<'_>) -> Then {
+    fn reference(&mut self, reference: &Reference<'_>) -> WalkControl {
         let tag = Tag(reference.tag.get());
         if let Some(epoch) = self.epoch
             && tag.epoch() != epoch
@@ -90,7 +90,7 @@ impl Visitor for Live {
             reference.tag.set(tag.with_epoch(epoch).0);
             self.object(reference.tag, reference.class, reference.size, reference.length);
         }
-        Then::Visit
+        WalkControl::Visit
     }
 }
 
@@ -106,11 +106,11 @@ pub struct Size {
 }
 
 impl Visitor for Size {
-    fn object(&mut self, _: &Place, class: i64, size: u64, _: Option<u32>) -> Then {
+    fn object(&mut self, _: &Place, class: i64, size: u64, _: Option<u32>) -> WalkControl {
         if !self.fillers.contains(&Tag(class).id()) {
             self.objects += 1;
             self.bytes += size;
         }
-        Then::Visit
+        WalkControl::Visit
     }
 }

@@ -70,7 +70,7 @@ pub enum RecordForm {
 
 /// Buffered writer of sub-records.
 #[derive(Debug)]
-pub struct Out<'s> {
+pub struct SubRecordBuffer<'s> {
     target: RecordTarget<'s>,
     form: RecordForm,
     micros: u32,
@@ -78,7 +78,7 @@ pub struct Out<'s> {
     pub bytes: Vec<u8>,
 }
 
-impl<'s> Out<'s> {
+impl<'s> SubRecordBuffer<'s> {
     /// Creates an empty writer; `micros` is the time in all segments.
     pub fn new(target: RecordTarget<'s>, form: RecordForm, micros: u32) -> Self {
         Self { target, form, micros, bytes: Vec::with_capacity(SEGMENT + (SEGMENT >> 2)) }

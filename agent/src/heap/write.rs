@@ -4,7 +4,7 @@ use hprof_format::{escape, heap_binary as binary, heap_text as text};
 use rustc_hash::FxHashMap;
 
 use super::fields::{ClassData, Layout, Layouts, field_bytes};
-use super::records::Out;
+use super::records::SubRecordBuffer;
 use crate::names;
 use crate::output::sections::basic_type;
 use crate::record::traces::FIRST_SERIAL;
@@ -22,7 +22,7 @@ pub enum HeapFormat {
 
 /// Writer of the objects of a heap dump.
 pub struct Writer<'a, 's> {
-    out: Out<'s>,
+    out: SubRecordBuffer<'s>,
     format: HeapFormat,
     /// Record under construction, in the binary format.
     pub record: Vec<u8>,
@@ -31,7 +31,7 @@ pub struct Writer<'a, 's> {
 
 impl<'a, 's> Writer<'a, 's> {
     /// Creates a writer without output yet.
-    pub fn new(out: Out<'s>, format: HeapFormat, layouts: &'a Layouts) -> Self {
+    pub fn new(out: SubRecordBuffer<'s>, format: HeapFormat, layouts: &'a Layouts) -> Self {
         Self { out, format, record: Vec::new(), layouts }
     }
 
@@ -42,7 +42,7 @@ impl<'a, 's> Writer<'a, 's> {
 
     /// Stores the size of an object for the text format.
     #[inline]
-    pub fn met(&mut self, id: u64, size: u64) {
+    pub fn record_size(&mut self, id: u64, size: u64) {
         if let HeapFormat::Text(sizes) = &mut self.format {
             sizes.insert(id, size);
         }

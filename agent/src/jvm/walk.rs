@@ -95,7 +95,7 @@ pub struct Reference<'t> {
 
 /// Continuation of a walk after a reported object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Then {
+pub enum WalkControl {
     /// Follow the references of the object, unless they were already followed.
     Visit,
     /// Do not follow the references of the object.
@@ -104,7 +104,7 @@ pub enum Then {
     Abort,
 }
 
-impl Then {
+impl WalkControl {
     const fn raw(self) -> jint {
         match self {
             Self::Visit => 0x100,
@@ -120,8 +120,8 @@ pub type PrimitiveBytes = ([u8; 8], usize);
 /// Receiver of the results of a walk. Methods that a visitor does not need have default implementations.
 pub trait Visitor {
     /// Visits a reference or root.
-    fn reference(&mut self, _reference: &Reference<'_>) -> Then {
-        Then::Skip
+    fn reference(&mut self, _reference: &Reference<'_>) -> WalkControl {
+        WalkControl::Skip
     }
 
     /// Visits a primitive field, given whether it is static, its number, the tag of its object, the tag of the object's class,
@@ -133,19 +133,19 @@ pub trait Visitor {
         _object: &TagSlot,
         _class: i64,
         _value: PrimitiveBytes,
-    ) -> Then {
-        Then::Skip
+    ) -> WalkControl {
+        WalkControl::Skip
     }
 
     /// Visits an array of primitive values, given its tag, the signature of its elements, their number, and their bytes in
     /// native byte order.
-    fn array(&mut self, _object: &TagSlot, _element: u8, _count: u32, _bytes: &[u8]) -> Then {
-        Then::Skip
+    fn array(&mut self, _object: &TagSlot, _element: u8, _count: u32, _bytes: &[u8]) -> WalkControl {
+        WalkControl::Skip
     }
 
     /// Visits an object of an iteration, given its tag, the tag of its class, its size in bytes, and its length if it is an
     /// array.
-    fn object(&mut self, object: &TagSlot, class: i64, size: u64, length: Option<u32>) -> Then;
+    fn object(&mut self, object: &TagSlot, class: i64, size: u64, length: Option<u32>) -> WalkControl;
 }
 
 /// State of a walk, which callbacks receive as a pointer.
@@ -156,12 +156,12 @@ struct CallbackData<'v> {
 
 impl CallbackData<'_> {
     /// Calls the visitor. A panic ends the walk, and is resumed afterwards.
-    fn run(&mut self, visit: impl FnOnce(&mut dyn Visitor) -> Then) -> jint {
+    fn run(&mut self, visit: impl FnOnce(&mut dyn Visitor) -> WalkControl) -> jint {
         match catch_unwind(AssertUnwindSafe(|| visit(self.visitor))) {
             Ok(then) => then.raw(),
             Err(panic) => {
                 self.panic = Some(panic);
-                Then::Abort.raw()
+                WalkControl::Abort.raw()
             }
         }
     }
@@ -191,9 +191,9 @@ impl Jvmti {
         const UNTAGGED: i32 = 0x8;
         struct Clear;
         impl Visitor for Clear {
-            fn object(&mut self, object: &TagSlot, _: i64, _: u64, _: Option<u32>) -> Then {
+            fn object(&mut self, object: &TagSlot, _: i64, _: u64, _: Option<u32>) -> WalkControl {
                 object.set(0);
-                Then::Visit
+                WalkControl::Visit
             }
         }
         let callbacks =

@@ -101,7 +101,7 @@ impl Output {
     }
 
     /// Returns `true` if the output appends to a dump of the JVM.
-    pub fn is_behind_jvm(&self) -> bool {
+    pub fn appends_to_jvm_dump(&self) -> bool {
         self.written.jvm.is_some()
     }
 

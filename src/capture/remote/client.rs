@@ -8,12 +8,12 @@ use super::message::{HelperReply, HelperRequest};
 use super::wire::{self, Frame};
 use crate::compress::{Compression, Encoder};
 use crate::error::Error;
-use crate::heap_dump::{DumpOutcome, Target, Watch};
+use crate::heap_dump::{DumpOutcome, DumpProgress, DumpTarget};
 use crate::identity::Identity;
 use crate::jvms::{JvmList, JvmRow};
 use crate::machine::Machine;
 use crate::place::{Doors, ForeignDir, OutputPlace};
-use crate::plan::{Plan, Request, Way};
+use crate::plan::{DumpRoute, Plan, Request};
 use crate::remote_error::RemoteError;
 
 /// Machine that is reached through a helper.
@@ -73,7 +73,7 @@ impl RemoteMachine {
         question: &HelperRequest,
         compression: Option<Compression>,
         out: &mut (dyn Write + Send),
-        watch: &dyn Watch,
+        watch: &dyn DumpProgress,
     ) -> Result<DumpOutcome, Error> {
         let output = |source| Error::Output { source };
         let mut sink = Sink::new(compression, out).map_err(output)?;
@@ -138,7 +138,7 @@ impl Machine for RemoteMachine {
         let limit_ms = milliseconds(request.limit);
         match self.exchange(&HelperRequest::Plan { pid, is_live: request.is_live, limit_ms })? {
             // A JVM on another machine does not write local files.
-            HelperReply::Plan(plan) if matches!(plan.way, Way::Fifo | Way::Inside) => {
+            HelperReply::Plan(plan) if matches!(plan.way, DumpRoute::Fifo | DumpRoute::Inside) => {
                 self.planned = Some((pid, request.compression));
                 plan.with_destination(request)
             }
@@ -146,12 +146,12 @@ impl Machine for RemoteMachine {
         }
     }
 
-    fn take(&mut self, target: Target<'_>, watch: &dyn Watch) -> Result<DumpOutcome, Error> {
+    fn take(&mut self, target: DumpTarget<'_>, watch: &dyn DumpProgress) -> Result<DumpOutcome, Error> {
         let (pid, compression) = self.planned.take().ok_or(Error::Unplanned)?;
         match target {
-            Target::Stream(out) => self.receive(pid, &HelperRequest::Take, compression, out, watch),
+            DumpTarget::Stream(out) => self.receive(pid, &HelperRequest::Take, compression, out, watch),
             // The JVM does not write on the local machine.
-            Target::Linked(_) | Target::Renamed { .. } => Err(Error::Unplanned),
+            DumpTarget::Linked(_) | DumpTarget::Renamed { .. } => Err(Error::Unplanned),
         }
     }
 
@@ -180,7 +180,7 @@ fn milliseconds(limit: Option<Duration>) -> Option<u64> {
 
 struct NoWatch;
 
-impl Watch for NoWatch {
+impl DumpProgress for NoWatch {
     fn begin(&self, _: &str, _: u64) {}
     fn advance(&self, _: u64) {}
 }

@@ -9,7 +9,7 @@ use super::message::{HelperReply, HelperRequest};
 use super::wire::{self, Frame};
 use crate::compress::Compression;
 use crate::error::Error;
-use crate::heap_dump::{DumpOutcome, Target, Watch};
+use crate::heap_dump::{DumpOutcome, DumpProgress, DumpTarget};
 use crate::machine::{LocalMachine, Machine};
 use crate::place::{Doors, OnNotice};
 use crate::plan::Request;
@@ -29,7 +29,7 @@ impl<W: Write> Connection<W> {
     }
 }
 
-impl<W: Write> Watch for Connection<W> {
+impl<W: Write> DumpProgress for Connection<W> {
     // Errors are ignored: the writer of the dump notices a connection that has ended.
     fn begin(&self, stage: &str, bytes: u64) {
         let _ = self.send(&HelperReply::Began { stage: stage.to_owned(), bytes });
@@ -117,7 +117,7 @@ fn answer<W: Write + Send>(
             let request = Request { is_live, to: None, compression, is_filtered: false, limit };
             HelperReply::Plan(Box::new(machine.plan(pid, request)?))
         }
-        HelperRequest::Take => taken(connection, |out| machine.take(Target::Stream(out), connection))?,
+        HelperRequest::Take => taken(connection, |out| machine.take(DumpTarget::Stream(out), connection))?,
         HelperRequest::CheckNative { pid } => {
             machine.check_native(pid)?;
             HelperReply::Fine

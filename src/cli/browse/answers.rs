@@ -8,7 +8,7 @@ use hprof_report::screen::{Screen, ScreenLine};
 use hprof_report::window::{MAX_ROWS, RowWindow};
 use hprof_values::ObjectId;
 
-use super::core::{Question, ScreenAnswer, takes_two};
+use super::core::{ScreenAnswer, ScreenRequest, takes_two};
 use super::kept::{CommandAnswer, KeptAnswers, MAX_KEPT_BYTES};
 use crate::cli;
 use crate::cli::Outcome;
@@ -83,7 +83,7 @@ impl Answerer {
     }
 
     /// Returns the result of a request; errors are returned as lines as well.
-    pub(super) fn answer(&self, question: &Question) -> ScreenAnswer {
+    pub(super) fn answer(&self, question: &ScreenRequest) -> ScreenAnswer {
         let answered = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.laid(question)));
         match answered {
             Ok(Ok(answer)) => answer,
@@ -95,7 +95,7 @@ impl Answerer {
     }
 
     /// Returns whether other lines can be shown until the result is ready.
-    pub(super) fn has_early(question: &Question) -> bool {
+    pub(super) fn has_early(question: &ScreenRequest) -> bool {
         question.words == [OVERVIEW]
     }
 
@@ -105,7 +105,7 @@ impl Answerer {
     }
 
     /// Returns the lines to show until the overview is ready: the biggest objects.
-    pub(super) fn early(&self, question: &Question) -> Option<ScreenAnswer> {
+    pub(super) fn early(&self, question: &ScreenRequest) -> Option<ScreenAnswer> {
         let words = ["dominators".to_owned(), format!("--top={EARLY_ROWS}")];
         let window = RowWindow { count: EARLY_ROWS, ..RowWindow::ALL };
         let ask = || self.run(&words, question.width, &window).ok();
@@ -115,7 +115,7 @@ impl Answerer {
         Some(ScreenAnswer { lines, width: question.width, ..ScreenAnswer::default() })
     }
 
-    fn laid(&self, question: &Question) -> Result<ScreenAnswer, Failure> {
+    fn laid(&self, question: &ScreenRequest) -> Result<ScreenAnswer, Failure> {
         let width = question.width;
         let (words, mut window) = question.command();
         let wanted = window.text.to_lowercase();
@@ -128,7 +128,7 @@ impl Answerer {
             self.graft_trees(screen, question)?;
         }
         if !wanted.is_empty() {
-            screens.iter_mut().take(1).for_each(|screen| screen.sift(&wanted));
+            screens.iter_mut().take(1).for_each(|screen| screen.keep_matching_rows(&wanted));
         }
         let mut lines: Vec<ScreenLine> = screens.iter().flat_map(|screen| screen.lines(width)).collect();
         lines.extend(answer.text.lines().flat_map(|line| wrap_text(line, width)));
@@ -146,7 +146,7 @@ impl Answerer {
     }
 
     /// Inserts the trees of the open nodes below their rows on a screen.
-    fn graft_trees(&self, screen: &mut Screen, question: &Question) -> Result<(), Failure> {
+    fn graft_trees(&self, screen: &mut Screen, question: &ScreenRequest) -> Result<(), Failure> {
         let mut others: Vec<_> = question.trees.iter().collect();
         // A node may have been opened before the one above it was closed and opened again.
         loop {
@@ -166,7 +166,7 @@ impl Answerer {
     }
 
     /// Returns the open nodes with a descendant whose text contains `wanted`, including descendants in other open nodes.
-    fn open_nodes_with(&self, wanted: &str, question: &Question) -> Result<Vec<ObjectId>, Failure> {
+    fn open_nodes_with(&self, wanted: &str, question: &ScreenRequest) -> Result<Vec<ObjectId>, Failure> {
         let mut found: Vec<ObjectId> = Vec::new();
         // Each may be below another one, which was usually opened earlier.
         let mut others: Vec<_> = question.trees.iter().rev().collect();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use hprof_query::share::percent;
 
-use super::core::{Question, ScreenAnswer};
+use super::core::{ScreenAnswer, ScreenRequest};
 use super::wire::{ScreenMessage, WireAnswer, WireQuestion};
 use crate::cli::shared::worker::{WorkerEvent, WorkerProcess, WorkerProgress, WorkerTerms};
 
@@ -50,13 +50,13 @@ pub(super) struct Link {
 struct AnsweringProcess {
     process: WorkerProcess,
     /// The pending request.
-    asked: Option<AskedQuestion>,
+    asked: Option<PendingQuery>,
     /// The number of the request for which the process was started.
     first: Option<u64>,
 }
 
 /// A request that was written to a process.
-struct AskedQuestion {
+struct PendingQuery {
     number: u64,
     since: Instant,
     question: Arc<WireQuestion>,
@@ -74,7 +74,7 @@ impl Link {
     ///
     /// # Errors
     /// If no process can be started.
-    pub(super) fn ask(&mut self, question: Question) -> anyhow::Result<()> {
+    pub(super) fn ask(&mut self, question: ScreenRequest) -> anyhow::Result<()> {
         let asked = self.process.as_ref().and_then(|process| process.asked.as_ref());
         if self.has_index && asked.is_some_and(|asked| asked.since.elapsed() > SHORT) {
             self.cancel();
@@ -97,18 +97,18 @@ impl Link {
             process.process.ask(&**question)?;
             process.first.get_or_insert(number);
             let question = question.clone();
-            process.asked = Some(AskedQuestion { number, since: Instant::now(), question, is_read: false });
+            process.asked = Some(PendingQuery { number, since: Instant::now(), question, is_read: false });
         }
         Ok(())
     }
 
     /// Records that the index is ready.
-    pub(super) fn has_index(&mut self) {
+    pub(super) fn note_index(&mut self) {
         self.has_index = true;
     }
 
     /// Records that the process has sent a message about a request.
-    pub(super) fn is_read(&mut self, number: u64) {
+    pub(super) fn note_read(&mut self, number: u64) {
         let asked = self.process.as_mut().and_then(|process| process.asked.as_mut());
         if let Some(asked) = asked.filter(|asked| asked.number == number) {
             asked.is_read = true;
@@ -133,7 +133,7 @@ impl Link {
             return None;
         }
         let AnsweringProcess { asked, first, .. } = self.process.take()?;
-        let AskedQuestion { number, question, is_read, .. } = asked?;
+        let PendingQuery { number, question, is_read, .. } = asked?;
         let is_lost = !is_read && first != Some(number);
         let is_asked_again = is_lost && self.send(number, &question).is_ok();
         Some(number).filter(|_| !is_asked_again)

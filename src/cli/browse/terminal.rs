@@ -188,12 +188,12 @@ impl BrowserLoop {
                 browser.answer(number, answer);
             }
             ScreenEvent::Early(number, answer) => {
-                self.link.has_index();
-                self.link.is_read(number);
+                self.link.note_index();
+                self.link.note_read(number);
                 browser.early(number, answer);
             }
             ScreenEvent::Progress(number, stage) => {
-                self.link.is_read(number);
+                self.link.note_read(number);
                 browser.progress(number, &stage);
             }
             ScreenEvent::Ended(number) => {

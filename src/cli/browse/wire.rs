@@ -2,11 +2,11 @@
 
 use hprof_report::column::CellTarget;
 use hprof_report::screen::ScreenLine;
-use hprof_report::window::{RowWindow, WindowPlace};
+use hprof_report::window::{RowWindow, WindowPosition};
 use hprof_values::ObjectId;
 use serde::{Deserialize, Serialize};
 
-use super::core::{Question, ScreenAnswer};
+use super::core::{ScreenAnswer, ScreenRequest};
 
 /// Message from a worker, with the number of a request. The body is a [`WireAnswer`].
 #[derive(Debug, Serialize, Deserialize)]
@@ -81,9 +81,9 @@ enum WireTarget {
     Command(Vec<String>),
 }
 
-impl From<Question> for WireQuestion {
-    fn from(question: Question) -> Self {
-        let Question { number, words, trees, width, window } = question;
+impl From<ScreenRequest> for WireQuestion {
+    fn from(question: ScreenRequest) -> Self {
+        let ScreenRequest { number, words, trees, width, window } = question;
         let window = window.map(|window| {
             // The worker process determines which rows are kept.
             let RowWindow { start, count, is_last, around, text, kept: _ } = window;
@@ -100,7 +100,7 @@ impl From<Question> for WireQuestion {
     }
 }
 
-impl From<WireQuestion> for Question {
+impl From<WireQuestion> for ScreenRequest {
     fn from(question: WireQuestion) -> Self {
         let WireQuestion { number, words, trees, width, window } = question;
         let window = window.map(|window| {
@@ -124,7 +124,8 @@ impl From<ScreenAnswer> for WireAnswer {
 impl From<WireAnswer> for ScreenAnswer {
     fn from(answer: WireAnswer) -> Self {
         let WireAnswer { lines, notes, place, text, width, is_failed } = answer;
-        let place = place.map(|(start, rows, has_more, total)| WindowPlace { start, rows, has_more, total });
+        let place =
+            place.map(|(start, rows, has_more, total)| WindowPosition { start, rows, has_more, total });
         Self {
             lines: lines.into_iter().map(ScreenLine::from).collect(),
             notes,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::answers::Answerer;
-use super::core::{Question, ScreenAnswer};
+use super::core::{ScreenAnswer, ScreenRequest};
 use super::wire::{ScreenMessage, WireAnswer, WireQuestion};
 use crate::cli::shared::context::lock;
 use crate::cli::shared::worker::{self, ProgressReporter};
@@ -35,7 +35,7 @@ pub(super) fn run(reporter: &ProgressReporter, answerer: &Arc<Answerer>) -> anyh
     let questions = worker::questions()?;
     while let Ok(first) = questions.recv() {
         let last = questions.try_iter().last().unwrap_or(first);
-        let question: Question = serde_json::from_str::<WireQuestion>(&last)?.into();
+        let question: ScreenRequest = serde_json::from_str::<WireQuestion>(&last)?.into();
         reporter.begin_question(question.number);
         answer(answerer, &question);
     }
@@ -43,7 +43,7 @@ pub(super) fn run(reporter: &ProgressReporter, answerer: &Arc<Answerer>) -> anyh
 }
 
 /// Handles a request, and sends the result. If that takes long, preliminary lines are sent first.
-fn answer(answerer: &Arc<Answerer>, question: &Question) {
+fn answer(answerer: &Arc<Answerer>, question: &ScreenRequest) {
     // Locked while a message is sent: nothing else is sent after the result.
     let is_answered = Arc::new(Mutex::new(false));
     // Dropped with the result, which wakes the other thread.

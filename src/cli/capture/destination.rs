@@ -18,7 +18,7 @@ use hprof_index::storage::trusted_path;
 use rustix::fs::{Access, AtFlags, CWD};
 
 use crate::cli::dump::redact::mapping::ClassMapping;
-use crate::cli::shared::output::file::{Existing, OutFile, directory_of};
+use crate::cli::shared::output::file::{OutFile, OverwritePolicy, directory_of};
 
 /// Destination of a dump.
 pub(super) enum Destination {
@@ -250,7 +250,7 @@ impl FileDestination {
         let path = PathBuf::from(path);
         match &self.place {
             DestinationPlace::Own(..) => {
-                let existing = Existing::new(self.is_forced);
+                let existing = OverwritePolicy::new(self.is_forced);
                 Ok(PrivateFile::Own(OutFile::create_private(&path, &[], existing)?))
             }
             DestinationPlace::Foreign(place) => {
@@ -264,7 +264,7 @@ impl FileDestination {
 
     /// Finds the file with the class names of the dump that will be replaced.
     pub(super) fn old_names(&self) -> anyhow::Result<ClassMapping> {
-        let existing = Existing::new(self.is_forced);
+        let existing = OverwritePolicy::new(self.is_forced);
         match &self.place {
             DestinationPlace::Own(..) => ClassMapping::find_old(&self.path, existing),
             DestinationPlace::Foreign(_) => Ok(ClassMapping::None),
@@ -285,7 +285,7 @@ impl FileDestination {
             fchown(&file, Some(before.uid()), Some(before.gid())).map_err(fail)?;
             return Err(fail(io::Error::other("the JVM's user gave the dump another name")));
         }
-        let existing = Existing::new(self.is_forced);
+        let existing = OverwritePolicy::new(self.is_forced);
         let failed = |error: anyhow::Error| fail(io::Error::other(format!("{error:#}")));
         match OutFile::link_private(&self.path, &file, existing) {
             Ok(()) => return Ok(()),

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use hprof_capture::heap_dump::{DumpOutcome, Target, Watch};
+use hprof_capture::heap_dump::{DumpOutcome, DumpProgress, DumpTarget};
 use hprof_capture::jvms::{JvmList, JvmRow};
 use hprof_capture::machine::Machine;
-use hprof_capture::plan::{OutputDir, Plan, Request, Way};
+use hprof_capture::plan::{DumpRoute, OutputDir, Plan, Request};
 use hprof_capture::{Compression, VmKind};
 use hprof_index::Progress;
 use hprof_query::naming::suggestions;
@@ -121,7 +121,7 @@ pub(crate) struct DumpArgs {
 
 pub(crate) fn run(cx: &RunContext, args: &DumpArgs) -> anyhow::Result<Outcome> {
     let doors = doors();
-    let (mut machine, place) = args.via.place(&doors, args.timeout)?;
+    let (mut machine, place) = args.via.connect(&doors, args.timeout)?;
     let pid = find(&args.target, machine.as_mut())?;
     let row = machine.find(pid)?;
     let destination = Destination::new(&args.destination_request(), &row, machine.as_mut())?;
@@ -246,7 +246,7 @@ fn confirm(cx: &RunContext, args: &DumpArgs, lines: &[String]) -> anyhow::Result
 /// Receiver of a dump's progress that shows it as a progress bar.
 struct BarWatch(Bar);
 
-impl Watch for BarWatch {
+impl DumpProgress for BarWatch {
     fn begin(&self, stage: &str, bytes: u64) {
         // The stage may come from a helper.
         self.0.begin(&escape::text(stage), bytes);
@@ -266,16 +266,16 @@ fn take(
     destination: &Destination,
 ) -> anyhow::Result<DumpOutcome> {
     let watch = BarWatch(Bar::new(cx, args.quiet));
-    let mut run = |target: Target<'_>| machine.take(target, &watch);
+    let mut run = |target: DumpTarget<'_>| machine.take(target, &watch);
     match destination {
-        Destination::File(file) if plan.way == Way::Beside => match file.foreign_name() {
-            Some((name, is_forced)) => Ok(run(Target::Renamed { name, is_forced })?),
-            None => Ok(run(Target::Linked(&mut |dump| file.link(dump)))?),
+        Destination::File(file) if plan.way == DumpRoute::Beside => match file.foreign_name() {
+            Some((name, is_forced)) => Ok(run(DumpTarget::Renamed { name, is_forced })?),
+            None => Ok(run(DumpTarget::Linked(&mut |dump| file.link(dump)))?),
         },
         destination if args.redact => {
-            write_redacted(cx, args, plan.row.pid, destination, |out| run(Target::Stream(out)))
+            write_redacted(cx, args, plan.row.pid, destination, |out| run(DumpTarget::Stream(out)))
         }
-        destination => written(destination, |out| run(Target::Stream(out))),
+        destination => written(destination, |out| run(DumpTarget::Stream(out))),
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct JvmsArgs {
 
 pub(crate) fn run(cx: &RunContext, args: &JvmsArgs) -> anyhow::Result<Outcome> {
     let doors = doors();
-    let (mut machine, place) = args.via.place(&doors, None)?;
+    let (mut machine, place) = args.via.connect(&doors, None)?;
     let list: JvmList = machine.jvms()?;
     drop(machine);
     if !list.hidden.is_empty() {

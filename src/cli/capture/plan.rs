@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::cli::prelude::*;
 use hprof_capture::heap_dump::DumpOutcome;
 use hprof_capture::jvms::JvmRow;
-use hprof_capture::plan::{Plan, Way};
+use hprof_capture::plan::{DumpRoute, Plan};
 
 use crate::cli::shared::durations::seconds;
 
@@ -33,12 +33,12 @@ pub(super) struct DumpResult {
     pub(super) file_bytes: Option<u64>,
 }
 
-fn transfer(way: Way) -> &'static str {
+fn transfer(way: DumpRoute) -> &'static str {
     match way {
-        Way::Beside => "file",
-        Way::BesideAndCompress => "file and compress",
-        Way::Inside => "copy",
-        Way::Fifo => "fifo",
+        DumpRoute::Beside => "file",
+        DumpRoute::BesideAndCompress => "file and compress",
+        DumpRoute::Inside => "copy",
+        DumpRoute::Fifo => "fifo",
     }
 }
 
@@ -145,14 +145,14 @@ pub(super) fn lines(row: &DumpRow<'_>, plan: &Plan) -> Vec<String> {
         format!("needs about {}{twice}; {free} are free", human_bytes(plan.needed_bytes))
     };
     lines.push(match plan.way {
-        Way::Beside => format!("way: the JVM writes to {place}, which {}", space()),
-        Way::BesideAndCompress => format!(
+        DumpRoute::Beside => format!("way: the JVM writes to {place}, which {}", space()),
+        DumpRoute::BesideAndCompress => format!(
             "way: the JVM writes to {place}, which {}; then it is {}",
             space(),
             if row.is_redacted { "redacted" } else { "compressed" }
         ),
-        Way::Inside => format!("way: the JVM writes to {place}, which {}; then it is copied", space()),
-        Way::Fifo => format!(
+        DumpRoute::Inside => format!("way: the JVM writes to {place}, which {}; then it is copied", space()),
+        DumpRoute::Fifo => format!(
             "way: through a FIFO and {}, without a disk where the JVM runs; the JVM stands still while {} stalls",
             if row.via.is_some() { "a helper beside the JVM" } else { "this process" },
             if row.via.is_some() { "the connection, this process or the place it writes to" } else { "this process or the place it writes to" }

@@ -44,7 +44,7 @@ impl ViaArgs {
     }
 
     /// Connects to the machine that runs the JVMs.
-    pub(super) fn place<'d>(
+    pub(super) fn connect<'d>(
         &self,
         doors: &'d Doors,
         limit: Option<Duration>,

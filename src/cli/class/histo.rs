@@ -273,7 +273,7 @@ fn ask_text(
 ) -> anyhow::Result<(RecordedProfile, Histogram)> {
     let mut histogram = Histogram { rows: Vec::new(), total: HistogramTotals::default(), heap_bytes: 0 };
     if let RecordedFile::Text { report, .. } = &mut recorded.file {
-        text::find_loaders(file, report)?;
+        text::resolve_loaders(file, report)?;
         match &report.heap {
             Some(heap) => {
                 histogram = text_histogram::histogram(heap, question);

@@ -59,12 +59,12 @@ impl PairInput {
 }
 
 /// The two compared files: JSON describes the new one in `dump`, the old one in `old`.
-pub(crate) struct Pair<O, N> {
+pub(crate) struct ComparedFiles<O, N> {
     pub(crate) old: O,
     pub(crate) new: N,
 }
 
-impl<O: AnswerSource, N: AnswerSource> AnswerSource for Pair<O, N> {
+impl<O: AnswerSource, N: AnswerSource> AnswerSource for ComparedFiles<O, N> {
     fn header(&self) -> DumpHeader<'_> {
         self.new.header()
     }

@@ -9,7 +9,7 @@ use crate::cli::shared::recording::{RecordedInput, RecordedProfile};
 use hprof_index::Heap;
 use hprof_index::layout::sizes::Sizes;
 use hprof_query::compare::Growth;
-use hprof_query::compare::classes::{ClassCensus, ComparedGroupBy, ComparedQuery};
+use hprof_query::compare::classes::{ClassCensus, ClassDiffGrouping, ComparedQuery};
 use hprof_query::compare::places::DumpPlaces;
 use hprof_query::compare::trend::{self, Least, TrendFilter, TrendRow};
 use hprof_query::dictionary::{Name, Side};
@@ -37,7 +37,7 @@ const HOUR_MS: f64 = 3_600_000.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TrendGroupBy {
     Place,
-    Classes(ComparedGroupBy),
+    Classes(ClassDiffGrouping),
 }
 
 /// Values of `--group-by`.
@@ -47,9 +47,9 @@ const GROUP_BY: &[Keyword<TrendGroupBy>] = &[
         TrendGroupBy::Place,
         "Places in the program: chains of fields, from static fields and threads down",
     ),
-    ("class", TrendGroupBy::Classes(ComparedGroupBy::Class), "Classes, by name and class loader"),
-    ("package", TrendGroupBy::Classes(ComparedGroupBy::Package), "Packages"),
-    ("loader", TrendGroupBy::Classes(ComparedGroupBy::Loader), "Class loaders"),
+    ("class", TrendGroupBy::Classes(ClassDiffGrouping::Class), "Classes, by name and class loader"),
+    ("package", TrendGroupBy::Classes(ClassDiffGrouping::Package), "Packages"),
+    ("loader", TrendGroupBy::Classes(ClassDiffGrouping::Loader), "Class loaders"),
 ];
 
 /// Property by which the dumps are ordered.
@@ -239,7 +239,7 @@ fn by_class(
     args: &TrendArgs,
     inputs: &[(Input, u64)],
     which: TrendFilter,
-    group_by: ComparedGroupBy,
+    group_by: ClassDiffGrouping,
 ) -> anyhow::Result<TrendResult> {
     let question = ComparedQuery { group_by, patterns: args.patterns.clone() };
     let (mut censuses, mut all, mut last) = (Vec::new(), Vec::new(), None);
@@ -330,9 +330,9 @@ fn columns<'a>(by: TrendGroupBy, width: Option<usize>) -> Columns<'a, TrendLine<
             Column::new(names::PLACE, |line: &TrendLine<'a>| list(line.row.labels.iter())),
             Column::new(names::TEXT, |line: &TrendLine<'a>| Value::from(&*line.row.text)),
         ],
-        TrendGroupBy::Classes(ComparedGroupBy::Package) => vec![name(names::PACKAGE)],
-        TrendGroupBy::Classes(ComparedGroupBy::Loader) => vec![loader()],
-        TrendGroupBy::Classes(ComparedGroupBy::Class | ComparedGroupBy::Superclass) => {
+        TrendGroupBy::Classes(ClassDiffGrouping::Package) => vec![name(names::PACKAGE)],
+        TrendGroupBy::Classes(ClassDiffGrouping::Loader) => vec![loader()],
+        TrendGroupBy::Classes(ClassDiffGrouping::Class | ClassDiffGrouping::Superclass) => {
             vec![name(names::CLASS), loader()]
         }
     };
@@ -370,9 +370,9 @@ fn table_columns<'a>(by: TrendGroupBy, width: Option<usize>) -> Vec<TableColumn<
     shown.extend(match by {
         TrendGroupBy::Place if width.is_some() => None,
         TrendGroupBy::Place => Some(TableColumn::new(names::TEXT, "place").fit(Fit::Wrap)),
-        TrendGroupBy::Classes(ComparedGroupBy::Package) => Some(name(names::PACKAGE)),
-        TrendGroupBy::Classes(ComparedGroupBy::Loader) => Some(name(names::LOADER)),
-        TrendGroupBy::Classes(ComparedGroupBy::Class | ComparedGroupBy::Superclass) => {
+        TrendGroupBy::Classes(ClassDiffGrouping::Package) => Some(name(names::PACKAGE)),
+        TrendGroupBy::Classes(ClassDiffGrouping::Loader) => Some(name(names::LOADER)),
+        TrendGroupBy::Classes(ClassDiffGrouping::Class | ClassDiffGrouping::Superclass) => {
             Some(name(names::CLASS))
         }
     });
@@ -432,12 +432,12 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
             "The default. A row is a place; none contains another. The exit code is 1 if there are no rows.",
             TrendGroupBy::Place,
         ),
-        ("`--group-by class`", "A row is a class.", TrendGroupBy::Classes(ComparedGroupBy::Class)),
-        ("`--group-by package`", "A row is a package.", TrendGroupBy::Classes(ComparedGroupBy::Package)),
+        ("`--group-by class`", "A row is a class.", TrendGroupBy::Classes(ClassDiffGrouping::Class)),
+        ("`--group-by package`", "A row is a package.", TrendGroupBy::Classes(ClassDiffGrouping::Package)),
         (
             "`--group-by loader`",
             "A row is the class loaders of one name.",
-            TrendGroupBy::Classes(ComparedGroupBy::Loader),
+            TrendGroupBy::Classes(ClassDiffGrouping::Loader),
         ),
     ]
     .map(schema)

@@ -169,7 +169,7 @@ pub(super) fn finding_columns<'c, R: 'c>(of: for<'r> fn(&'r R) -> &'r Finding) -
         Column::new(names::PROBLEM_COUNT, move |row: &R| of(row).count.into()),
         Column::new(names::OFFSET, move |row: &R| of(row).offset.into()).or_null("no single offset"),
         Column::new(names::SKIPPED_BYTES, move |row: &R| of(row).skipped_bytes.into()),
-        Column::new(names::MEANS, move |row: &R| findings::means(of(row)).into()),
+        Column::new(names::MEANS, move |row: &R| findings::finding_consequence(of(row)).into()),
         Column::new(names::ADVICE, move |row: &R| advice::finding(of(row).subject).into()),
     ]
 }
@@ -200,7 +200,7 @@ pub(super) fn finding_lines<'a>(
         }
         let key = if finding.severity == Severity::Damage { "damage" } else { "note" };
         line(key, &text);
-        line("  means", &findings::means(finding));
+        line("  means", &findings::finding_consequence(finding));
         line("  do", advice::finding(finding.subject));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use hprof_index::Dump;
 use hprof_index::storage::store::Stage;
 use hprof_query::frameworks::Frameworks;
-use hprof_query::kept::KeptAnswer;
+use hprof_query::kept::StoredResult;
 use hprof_query::leaks::heap_places::HeapPlaces;
 use hprof_query::leaks::{self, Cause, Conclusion, DEFAULT_THRESHOLD, LeakEvidence, Leaks};
 use hprof_query::overview::HeapFindings;
@@ -35,8 +35,8 @@ impl OverviewFindings {
     /// Returns the findings that the index stores. If there are none, finds and stores them.
     pub(super) fn new(dump: &Dump<'_>, frameworks: &Frameworks) -> anyhow::Result<Self> {
         let depends_on = this_build().map(|build| [&frameworks.hash().to_le_bytes()[..], &build].concat());
-        let kept = depends_on.map(|all| KeptAnswer::new(dump, Stage::Overview, &all));
-        let found: Option<Self> = kept.as_ref().and_then(KeptAnswer::read);
+        let kept = depends_on.map(|all| StoredResult::new(dump, Stage::Overview, &all));
+        let found: Option<Self> = kept.as_ref().and_then(StoredResult::read);
         if let Some(found) = found.filter(|found| found.places.is_valid(dump.graph)) {
             return Ok(found);
         }

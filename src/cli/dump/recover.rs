@@ -15,7 +15,7 @@ use hprof_report::table::TableBuilder;
 use super::account::{self, exact, extent_lines};
 use super::doctor::{finding_columns, finding_lines};
 use crate::cli::prelude::*;
-use crate::cli::shared::output::file::{Existing, OutFile, directory_of};
+use crate::cli::shared::output::file::{OutFile, OverwritePolicy, directory_of};
 use crate::cli::shared::terminal::progress_bar::Bar;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -62,7 +62,7 @@ pub(crate) struct RecoverArgs {
 pub(crate) fn run(cx: &RunContext, args: &RecoverArgs) -> anyhow::Result<Outcome> {
     let files = distinct(&args.files);
     let inputs: Vec<&Path> = files.iter().copied().chain(&args.names).map(PathBuf::as_path).collect();
-    let existing = Existing::new(args.force);
+    let existing = OverwritePolicy::new(args.force);
     // Created before a long read, so that an error is reported at once.
     let file = OutFile::create_private(&args.output, &inputs, existing)?;
     let bar = Bar::new(cx, args.quiet);

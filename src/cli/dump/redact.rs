@@ -36,7 +36,7 @@ use crate::cli::prelude::*;
 use crate::cli::shared::args::{IndexDir, index_dir_word};
 use crate::cli::shared::key_file;
 use crate::cli::shared::output::background::in_background;
-use crate::cli::shared::output::file::{Existing, OutFile, directory_of};
+use crate::cli::shared::output::file::{OutFile, OverwritePolicy, directory_of};
 use crate::cli::shared::session::ensure_right;
 use crate::cli::shared::terminal::progress_bar::Bar;
 
@@ -170,7 +170,7 @@ fn write(
     let is_file =
         args.file.as_os_str() != "-" && std::fs::metadata(&args.file).is_ok_and(|there| there.is_file());
     ensure!(is_file || !args.prove, "--prove reads the dump again; give a file");
-    let existing = Existing::new(args.force);
+    let existing = OverwritePolicy::new(args.force);
     // Created before a long read, so that an error is reported at once.
     let inputs: Vec<&Path> = [args.file.as_path()].into_iter().chain(args.what.key.as_deref()).collect();
     let file = OutFile::create_private(output, &inputs, existing)?;

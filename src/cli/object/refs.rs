@@ -148,7 +148,7 @@ fn ask(args: &RefsArgs, asked: &[Selection], dump: &Dump<'_>) -> anyhow::Result<
         found.rows = refs.rows(object, direction).take(args.max_rows().min(KEPT)).collect();
     }
     if args.incoming {
-        found.instances = refs.instances(object);
+        found.instances = refs.instance_count(object);
         let is_root = view.edges.roots.contains(object);
         found.root = is_root.then(|| paths::describe_root(&view.root(object)));
     }

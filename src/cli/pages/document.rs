@@ -4,7 +4,7 @@ use hprof_query::dictionary::Name;
 use serde_json::Value as Json;
 
 /// Lookup in JSON documents of commands. Reading a name that the document lacks is a bug in the page: tests fail then.
-pub(crate) trait Look {
+pub(crate) trait JsonLookup {
     /// Returns the value of a key; `None` if it is `null`.
     fn value(&self, name: Name) -> Option<&Json>;
     /// Returns the value of a key that only some kinds of rows have.
@@ -40,7 +40,7 @@ pub(crate) trait Look {
     }
 }
 
-impl Look for Json {
+impl JsonLookup for Json {
     fn value(&self, name: Name) -> Option<&Json> {
         debug_assert!(
             self.get(name.key).is_some() || !self.is_object(),

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use serde_json::Value as Json;
 
-use super::document::Look;
+use super::document::JsonLookup;
 use hprof_query::dictionary::{Name, names};
 use hprof_report::html::{self, Links, class_name, text};
 use hprof_values::ObjectId;

@@ -10,7 +10,7 @@ use hprof_report::number::{group_digits, human_bytes, percent};
 use hprof_report::picture::{BytesAtTime, Canvas, over_time};
 use jiff::Timestamp;
 
-use super::document::Look;
+use super::document::JsonLookup;
 use super::frame::{self, Page};
 use super::object_links::object;
 use super::picture;
@@ -138,7 +138,7 @@ pub(crate) fn largest(row: &Json, links: &Links) -> Markup {
     html! {
         div.scroll tabindex="0" role="group" aria-label="What retains most" { table {
             thead { tr { th.n scope="col" { "retained" } th.n scope="col" { "%" } th.name scope="col" { "what" } } }
-            tbody { @for each in retaining(row) {
+            tbody { @for each in top_retainers(row) {
                 @let bytes = each.number(names::RETAINED_BYTES).unwrap_or_default();
                 tr {
                     td."n b" { (group_digits(bytes)) }
@@ -151,7 +151,7 @@ pub(crate) fn largest(row: &Json, links: &Links) -> Markup {
 }
 
 /// Returns the places (paths of fields) that explain the heap, as in `overview`; without a graph, the largest objects.
-pub(crate) fn retaining(row: &Json) -> &[Json] {
+pub(crate) fn top_retainers(row: &Json) -> &[Json] {
     let places = row.list(names::PLACES);
     if places.is_empty() { row.list(names::LARGEST) } else { places }
 }

@@ -75,7 +75,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
 
 /// Renders the path in the tree from the root to the object that the picture shows.
 fn zoom_path(chain: &CommandQuery<'_>, path: &str, links: &Links) -> Markup {
-    use super::document::Look;
+    use super::document::JsonLookup;
     let Ok((document, _)) = chain.json() else { return html! {} };
     html! {
         ol.chain aria-label="Zoom" {

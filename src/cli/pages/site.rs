@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value as Json;
 
-use super::document::Look;
+use super::document::JsonLookup;
 use hprof_query::dictionary::{Name, names};
 use hprof_report::html::Links;
 

@@ -8,7 +8,7 @@ use hprof_report::escape;
 use hprof_report::html::{self, Links, class_name, text};
 use hprof_report::number::{group_digits, human_bytes, percent};
 
-use super::document::Look;
+use super::document::JsonLookup;
 use super::frame::{self, Page};
 use super::object_links::{object, simple};
 use super::request::Request;

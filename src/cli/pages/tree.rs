@@ -8,7 +8,7 @@ use hprof_report::html::{self, Links};
 use hprof_report::number::group_digits;
 
 use super::ask::CommandQuery;
-use super::document::Look;
+use super::document::JsonLookup;
 use super::frame::{self, Page};
 use super::object_links::{id, object_link, object_name};
 use super::request::Request;

@@ -11,7 +11,7 @@ use hprof_input::file::TextFile;
 use hprof_query::recordings::profile::Origin;
 use hprof_query::recordings::profile::binary::{self, Want};
 use hprof_query::recordings::profile::flight::SampleEvent;
-use hprof_report::hprof_text::{Report, ReportHeap, Sections};
+use hprof_report::hprof_text::{ReportHeap, ReportInput, Sections};
 
 use crate::cli::prelude::*;
 use crate::cli::shared::args::LayoutArgs;
@@ -104,7 +104,7 @@ pub(crate) fn run(cx: &RunContext, args: &ConvertArgs) -> anyhow::Result<Outcome
         let events = if sections.threads { binary::thread_events(&heap, &bar)? } else { Vec::new() };
         anyhow::Ok((profile, events))
     })??;
-    let report = Report {
+    let report = ReportInput {
         heap: Some(ReportHeap { summary: heap.summary(), bytes: heap.bytes(&bar)?, sizes: &sizes }),
         profile: &profile,
         thread_events: &thread_events,
@@ -161,7 +161,7 @@ fn of_flight(
         }
         recorded.lost_samples_note(args.event, false).iter().for_each(|lost| note(lost));
     }
-    let report = Report { heap: None, profile, thread_events };
+    let report = ReportInput { heap: None, profile, thread_events };
     match file {
         None => {
             let mut out = io::stdout();

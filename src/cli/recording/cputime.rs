@@ -4,7 +4,7 @@ use crate::cli::prelude::*;
 use crate::cli::shared::args;
 use crate::cli::shared::recording::{RecordedInput, RecordedProfile};
 use crate::cli::shared::stack::{FrameFilter, StackedOutput};
-use hprof_query::recordings::cputime::{self, CallQuestion, CallRow, TimeOrder, TimeQuery};
+use hprof_query::recordings::cputime::{self, CallQuery, CallRow, TimeOrder, TimeQuery};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Method, Profile};
 
@@ -67,7 +67,7 @@ pub(crate) fn run(cx: &RunContext, args: &CputimeArgs) -> anyhow::Result<Outcome
     let filter = args.frames.filter();
     let top = args.shown.top.rows(args.shown.output.format());
     if are_calls {
-        let question = CallQuestion { filter, cutoff: args.cutoff, sort_by: args.sort, top };
+        let question = CallQuery { filter, cutoff: args.cutoff, sort_by: args.sort, top };
         return show_calls(cx, &recorded, args, &question);
     }
     let question = TimeQuery { filter, names: Vec::new(), cutoff: args.cutoff, sort_by: args.sort, top };
@@ -93,7 +93,7 @@ fn show_calls(
     cx: &RunContext,
     recorded: &RecordedProfile,
     args: &CputimeArgs,
-    question: &CallQuestion,
+    question: &CallQuery,
 ) -> anyhow::Result<Outcome> {
     let cputime::TimeReport { rows, matching } = cputime::calls(&recorded.profile.calls, question);
     let beside = RecordingSummary { matching, shown: rows.len(), of: () };

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use super::About;
 use super::sections::Section;
 use crate::cli::pages::ask::Failure;
-use crate::cli::pages::document::Look;
+use crate::cli::pages::document::JsonLookup;
 use crate::cli::pages::{overview, suspects};
 use hprof_query::dictionary::names;
 
@@ -27,15 +27,15 @@ impl<'a> Conclusions<'a> {
 
     /// Returns the document of `overview`.
     pub(super) fn overview(&self) -> &Result<Json, Failure> {
-        self.overview.get_or_init(|| self.ask("overview"))
+        self.overview.get_or_init(|| self.run_command("overview"))
     }
 
     /// Returns the document of `leaks`.
     pub(super) fn leaks(&self) -> &Result<Json, Failure> {
-        self.leaks.get_or_init(|| self.ask("leaks"))
+        self.leaks.get_or_init(|| self.run_command("leaks"))
     }
 
-    fn ask(&self, command: &'static str) -> Result<Json, Failure> {
+    fn run_command(&self, command: &'static str) -> Result<Json, Failure> {
         let (document, _) = self.about.ask(command).json()?;
         if command == "leaks" {
             for warning in suspects::recording_warnings(&document) {

@@ -7,7 +7,7 @@ use super::conclusions::Conclusions;
 use super::sections::Section;
 use super::{About, MAX_BYTES};
 use crate::cli::pages::ask::{CommandQuery, Failure, GridAnswer};
-use crate::cli::pages::document::Look;
+use crate::cli::pages::document::JsonLookup;
 use crate::cli::pages::object_links::object_name;
 use crate::cli::pages::{assets, flame, frame, overview, picture, suspects};
 use hprof_query::dictionary::names;

@@ -6,7 +6,7 @@ use super::About;
 use super::conclusions::Conclusions;
 use super::sections::Section;
 use crate::cli::pages::ask::{CommandQuery, Failure};
-use crate::cli::pages::document::Look;
+use crate::cli::pages::document::JsonLookup;
 use crate::cli::pages::overview;
 use hprof_query::dictionary::names;
 use hprof_report::markdown::{code, grid, table_cell, text};
@@ -98,7 +98,7 @@ fn overview(out: &mut String, row: &Json, document: &Json) {
         out.push_str(&format!("- heap over time: {}\n", text(heap)));
     }
     out.push_str("\n| retained | what |\n| ---: | --- |\n");
-    for each in overview::retaining(row) {
+    for each in overview::top_retainers(row) {
         let bytes = human_bytes(each.number(names::RETAINED_BYTES).unwrap_or_default());
         out.push_str(&format!("| {bytes} | {} |\n", table_cell(each.text(names::TEXT))));
     }

@@ -12,7 +12,7 @@ use anyhow::Context;
 use clap::ValueEnum;
 
 use crate::cli::pages::ask::{CommandQuery, Failure};
-use crate::cli::pages::document::Look;
+use crate::cli::pages::document::JsonLookup;
 use crate::cli::pages::site::{AvailableData, Site};
 use crate::cli::prelude::*;
 use crate::cli::shared::beside_recording::RecordingArg;

@@ -18,7 +18,7 @@ use crate::cli::shared::limit::DEFAULT_TOP_OBJECTS;
 use crate::cli::shared::unreachable::{self, ReachableScope};
 use crate::cli::shared::{containers, facts};
 
-use super::dominators::arguments::{self, From};
+use super::dominators::arguments::{self, StartingPoints};
 use super::dominators::reachable::{self, ReachableTotal};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -149,9 +149,11 @@ pub(crate) fn run(cx: &RunContext, args: &PlacesArgs) -> anyhow::Result<Outcome>
 fn places(args: &PlacesArgs, frameworks: &Frameworks, dump: &Dump<'_>) -> anyhow::Result<Option<DumpPlaces>> {
     Ok(match arguments::from(args.of.as_ref(), dump) {
         None => None,
-        Some(From::Roots) => Some(DumpPlaces::with_frameworks(dump, frameworks, None)?),
-        Some(From::Object(top)) => Some(DumpPlaces::with_frameworks(dump, frameworks, Some(&[top]))?),
-        Some(From::Tops(tops)) => Some(DumpPlaces::with_frameworks(dump, frameworks, Some(&tops))?),
+        Some(StartingPoints::Roots) => Some(DumpPlaces::with_frameworks(dump, frameworks, None)?),
+        Some(StartingPoints::Object(top)) => {
+            Some(DumpPlaces::with_frameworks(dump, frameworks, Some(&[top]))?)
+        }
+        Some(StartingPoints::Tops(tops)) => Some(DumpPlaces::with_frameworks(dump, frameworks, Some(&tops))?),
     })
 }
 

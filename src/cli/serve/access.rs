@@ -21,7 +21,7 @@ pub(super) struct Access {
     token: String,
     /// One-time tokens: for sharing, and for the browser that this program opens, as other users can see the browser's command
     /// line.
-    once: Mutex<Vec<Once>>,
+    once: Mutex<Vec<OneTimeToken>>,
     /// Name of the cookie. It is unique, as cookies ignore ports: otherwise the cookies of several servers would replace one
     /// another. A browser sends it to other servers on this machine as well when it opens their pages.
     cookie_name: String,
@@ -33,7 +33,7 @@ pub(super) struct Access {
 
 /// A one-time token.
 #[derive(Debug)]
-struct Once {
+struct OneTimeToken {
     token: String,
     /// `true` if the token is accepted from a link on another site.
     is_shared: bool,
@@ -124,14 +124,15 @@ impl Access {
     /// Creates a one-time token; a shared one is accepted from a link on another site as well.
     pub(super) fn token_once(&self, is_shared: bool) -> anyhow::Result<String> {
         let token = random(32)?;
-        lock(&self.once).push(Once { token: token.clone(), is_shared });
+        lock(&self.once).push(OneTimeToken { token: token.clone(), is_shared });
         Ok(token)
     }
 
     /// Returns whether a token is valid; a one-time token is used up.
     fn accept_token(&self, given: &str, is_from_elsewhere: bool) -> bool {
         let mut once = lock(&self.once);
-        let is_good = |once: &Once| is_same(given, &once.token) && (once.is_shared || !is_from_elsewhere);
+        let is_good =
+            |once: &OneTimeToken| is_same(given, &once.token) && (once.is_shared || !is_from_elsewhere);
         match once.iter().position(is_good) {
             Some(at) => {
                 once.swap_remove(at);

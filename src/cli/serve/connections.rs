@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
 use super::handler::Handler;
-use super::patience::Patience;
+use super::patience::TimeoutStream;
 use crate::cli::shared::context::lock;
 
 /// Maximum time for a client to send the head of the first or next request.
@@ -71,7 +71,7 @@ pub(super) async fn serve(
                 .max_buf_size(HEAD_BYTES)
                 .max_headers(HEAD_FIELDS)
                 .keep_alive(true)
-                .serve_connection(TokioIo::new(Patience::new(stream)), service);
+                .serve_connection(TokioIo::new(TimeoutStream::new(stream)), service);
             // An error of one client does not concern others.
             let _ = connection.await;
         });

@@ -13,7 +13,7 @@ use maud::{DOCTYPE, Markup, html};
 use super::access::{Access, DenyReason, Verdict};
 use super::assistants::{self, Assistants};
 use super::plain::plain;
-use super::questions::{AskOutcome, Index, Job, JobState, QuestionKey, Questions, TaskProgress};
+use super::questions::{AskOutcome, Index, Job, JobState, QueryService, QuestionKey, TaskProgress};
 use crate::cli::pages::ask::Failure;
 use crate::cli::pages::frame::{self, Page};
 use crate::cli::pages::request::ReplyForm;
@@ -42,13 +42,13 @@ pub(super) struct Handler(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     access: Access,
-    questions: Arc<Questions>,
+    questions: Arc<QueryService>,
     assistants: Assistants,
 }
 
 impl Handler {
     /// Creates a handler for these questions and messages of assistants.
-    pub(super) fn new(access: Access, questions: Arc<Questions>, assistants: Assistants) -> Self {
+    pub(super) fn new(access: Access, questions: Arc<QueryService>, assistants: Assistants) -> Self {
         Self(Arc::new(Inner { access, questions, assistants }))
     }
 

@@ -158,7 +158,7 @@ async fn serve(cx: &RunContext, args: &ServeArgs, site: Site) -> anyhow::Result<
         memory: args.question_memory.unwrap_or_else(workers::share_of_memory),
         long: args.questions.into(),
     };
-    let questions = questions::Questions::start(site, limits);
+    let questions = questions::QueryService::start(site, limits);
     println(&url);
     if args.share {
         println(&format!("http://{address}/?token={}", access.token_once(true)?));

@@ -18,7 +18,7 @@ const WRITE_TIME: Duration = Duration::from_secs(30);
 const MIN_BYTES: usize = 256 << 10;
 
 /// A stream that fails if its client does not read fast enough.
-pub(super) struct Patience<S> {
+pub(super) struct TimeoutStream<S> {
     stream: S,
     /// Time at which the connection fails, while data is pending.
     deadline: Pin<Box<Sleep>>,
@@ -27,7 +27,7 @@ pub(super) struct Patience<S> {
     taken: usize,
 }
 
-impl<S> Patience<S> {
+impl<S> TimeoutStream<S> {
     /// Creates a stream without pending data.
     pub(super) fn new(stream: S) -> Self {
         Self { stream, deadline: Box::pin(tokio::time::sleep(WRITE_TIME)), is_waiting: false, taken: 0 }
@@ -54,7 +54,7 @@ impl<S> Patience<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimeoutStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -64,7 +64,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patience<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -111,7 +111,7 @@ mod tests {
     /// minutes.
     async fn until_given_up(taken: usize, pause: Duration) -> Option<io::ErrorKind> {
         let (mut client, server) = tokio::io::duplex(64 << 10);
-        let mut patience = Patience::new(server);
+        let mut patience = TimeoutStream::new(server);
         let reads = async {
             let mut buffer = vec![0; taken];
             loop {

@@ -121,7 +121,7 @@ pub(super) enum Index {
 
 /// Scheduler of all questions, with the cached replies and the progress of the indexes.
 #[derive(Debug)]
-pub(super) struct Questions {
+pub(super) struct QueryService {
     pub(super) site: Site,
     limits: QuestionLimits,
     turns: Turns,
@@ -174,7 +174,7 @@ pub(super) enum AskOutcome {
     Full,
 }
 
-impl Questions {
+impl QueryService {
     /// Creates the scheduler, and starts building the indexes.
     pub(super) fn start(site: Site, limits: QuestionLimits) -> Arc<Self> {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);

@@ -484,7 +484,7 @@ const MEMORY_VARIABLE: &str = "HPROF_CLI_MEMORY";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Memory(Option<u64>);
 
-fn memory_size(text: &str) -> Result<Memory, size::NoSize> {
+fn memory_size(text: &str) -> Result<Memory, size::ParseSizeError> {
     if text.is_empty() { Ok(Memory(None)) } else { size::parse(text).map(|bytes| Memory(Some(bytes))) }
 }
 

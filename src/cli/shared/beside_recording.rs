@@ -81,7 +81,7 @@ impl RecordingArg {
     /// If it cannot be opened, or is not a recording of Flight Recorder.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let Some(path) = &self.recording else { return Ok(()) };
-        if FlightFile::is_one(path)? { Ok(()) } else { Err(not_one(path)) }
+        if FlightFile::is_recording_file(path)? { Ok(()) } else { Err(not_one(path)) }
     }
 
     /// Reads the recording, if one was given.

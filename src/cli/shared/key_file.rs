@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use hprof_index::storage::open_dir::OpenDir;
 use hprof_query::keyed::{KEY_BYTES, Key};
 
-use super::output::file::{Existing, OutFile, directory_of};
+use super::output::file::{OutFile, OverwritePolicy, directory_of};
 
 /// Returns the key in a file. If the file does not exist, it is created with a random key.
 pub(crate) fn read_or_create(path: &Path) -> anyhow::Result<Key> {
@@ -17,7 +17,7 @@ pub(crate) fn read_or_create(path: &Path) -> anyhow::Result<Key> {
         return Ok(key);
     }
     let bytes = random_bytes()?;
-    let mut file = OutFile::create_private(path, &[], Existing::Keep)?;
+    let mut file = OutFile::create_private(path, &[], OverwritePolicy::Keep)?;
     file.write_all(&bytes).with_context(|| format!("cannot write {}", path.display()))?;
     match file.commit() {
         Ok(()) => Ok(Key::new(bytes)),

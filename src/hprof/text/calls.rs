@@ -1,6 +1,6 @@
 //! The table of `cpu=old`, the format of JDK 1.1's `java -prof`.
 
-use super::event::{MethodTime, TextEvent};
+use super::event::{MethodSignature, TextEvent};
 use super::scan::{Scan, last_word, rsplit_once};
 use super::trace::class_and_method;
 
@@ -25,7 +25,7 @@ pub(super) fn call(line: &[u8]) -> TextEvent<'_> {
 }
 
 /// Parses callee and caller. A name may contain spaces, so every space is tried.
-fn two_methods(text: &[u8]) -> Option<(Option<MethodTime<'_>>, Option<MethodTime<'_>>)> {
+fn two_methods(text: &[u8]) -> Option<(Option<MethodSignature<'_>>, Option<MethodSignature<'_>>)> {
     // A line can be up to a megabyte long: this bounds the attempts.
     const MOST: usize = 64;
     let spaces = text.iter().enumerate().filter(|(_, byte)| **byte == b' ').map(|(at, _)| at);
@@ -37,7 +37,7 @@ fn two_methods(text: &[u8]) -> Option<(Option<MethodTime<'_>>, Option<MethodTime
 }
 
 /// Parses `Plain.fib(I)I`; `Some(None)` for a method that is unknown to the agent.
-fn method<'a>(text: &'a [u8], unknown: &[u8]) -> Option<Option<MethodTime<'a>>> {
+fn method<'a>(text: &'a [u8], unknown: &[u8]) -> Option<Option<MethodSignature<'a>>> {
     if text == unknown {
         return Some(None);
     }
@@ -49,7 +49,7 @@ fn method<'a>(text: &'a [u8], unknown: &[u8]) -> Option<Option<MethodTime<'a>>> 
         _ => is_type(result),
     };
     let (class, name) = class_and_method(method)?;
-    is_type.then_some(Some(MethodTime { class, name, signature }))
+    is_type.then_some(Some(MethodSignature { class, name, signature }))
 }
 
 /// Returns `true` if a text is the signature of a type.

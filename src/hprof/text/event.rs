@@ -162,9 +162,9 @@ pub enum TextEvent<'a> {
         /// Number of calls.
         count: u64,
         /// Called method.
-        callee: Option<MethodTime<'a>>,
+        callee: Option<MethodSignature<'a>>,
         /// Calling method.
-        caller: Option<MethodTime<'a>>,
+        caller: Option<MethodSignature<'a>>,
         /// Time in milliseconds.
         time: i64,
     },
@@ -342,7 +342,7 @@ pub enum WaitKind {
 
 /// A method with its signature: `Plain.fib(I)I`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MethodTime<'a> {
+pub struct MethodSignature<'a> {
     /// Class name.
     pub class: &'a [u8],
     /// Method name.

@@ -485,7 +485,7 @@ fn waiting() {
 
 #[test]
 fn old_calls() {
-    let method = |class, name, signature| Some(MethodTime { class, name, signature });
+    let method = |class, name, signature| Some(MethodSignature { class, name, signature });
     let call = |count, callee, caller, time| TextEvent::Call { count, callee, caller, time };
     check(
         "",

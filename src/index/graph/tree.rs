@@ -186,7 +186,7 @@ impl Tree {
     }
 
     /// Returns the number of subtrees that end right after a position of a reachable object.
-    pub fn ends_behind(&self, position: TreePosition) -> u64 {
+    pub fn ends_after(&self, position: TreePosition) -> u64 {
         number(&self.ends, &self.ends_apart, position.0)
     }
 
@@ -283,7 +283,7 @@ impl Tree {
     /// Returns the end (exclusive) of the positions that a reachable object dominates.
     pub fn end(&self, position: TreePosition) -> TreePosition {
         // Most objects dominate nothing, as a single number shows.
-        if self.ends_behind(position) > 0 {
+        if self.ends_after(position) > 0 {
             return TreePosition(position.0.saturating_add(1));
         }
         let position = position.0;

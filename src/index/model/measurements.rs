@@ -135,7 +135,7 @@ impl Default for ShortArrays {
 impl ShortArrays {
     /// Adds the distance from an array of this kind and length to the next object.
     #[inline(always)]
-    pub(crate) fn see(&mut self, kind: usize, length: u32, bytes: u64) {
+    pub(crate) fn record(&mut self, kind: usize, length: u32, bytes: u64) {
         if (length as usize) < SHORT
             && let Some(distance) = self.distances.get_mut(kind * SHORT + length as usize)
         {

@@ -19,7 +19,7 @@ use crate::graph::adjacency::EncodedLists;
 use crate::graph::numbers;
 use crate::graph::order::Weights;
 use crate::model::dangling::{MissingCounter, MissingObjects};
-use crate::records::chunks::{Ascending, Plan};
+use crate::records::chunks::{AscendingRun, Plan};
 use crate::storage::scratch::Array;
 use hprof_input::progress::Progress;
 use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
@@ -181,7 +181,7 @@ struct RunChunk {
 
 impl RunChunk {
     /// Divides all runs into chunks.
-    fn split_runs(order: &[Ascending], addresses: &AddressIndex) -> Vec<Self> {
+    fn split_runs(order: &[AscendingRun], addresses: &AddressIndex) -> Vec<Self> {
         let mut parts: Vec<Self> = Vec::new();
         for (at, run) in order.iter().enumerate() {
             let first = addresses.index_of(ObjectId(run.first)).map_or(0, |index| index.0);
@@ -216,7 +216,7 @@ impl DescriberInput<'_> {
     }
 
     /// Describes the objects of the runs of a chunk, in file order.
-    fn part(&self, order: &[Ascending], part: &RunChunk) -> io::Result<ChunkDescriptions> {
+    fn part(&self, order: &[AscendingRun], part: &RunChunk) -> io::Result<ChunkDescriptions> {
         let RunChunk { runs, objects } = part;
         let classes = self.what.classes;
         let classes = classes.get(classes.partition_point(|class| class.index < objects.start)..);

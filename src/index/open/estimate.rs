@@ -153,7 +153,7 @@ impl Estimate {
     pub fn fits(&self) -> bool {
         let memory = self.memory_available.is_none_or(|there| {
             let files = if there.limit == Limit::Addresses { addresses(self.objects, 0) } else { 0 };
-            !there.refuses() || there.bytes >= self.memory_bytes.0.max(files)
+            !there.is_hard_limit() || there.bytes >= self.memory_bytes.0.max(files)
         });
         let disk = self.index_bytes.0.saturating_add(self.scratch_bytes.0);
         self.is_built || (memory && self.disk_free_bytes.is_none_or(|free| free >= disk))

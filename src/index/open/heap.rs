@@ -78,7 +78,7 @@ impl Heap {
         Self::open_graph_for(Purpose::Answer, Verification::OnOpen, path, options, progress)
     }
 
-    /// Builds the missing stages of a dump's permanent index, except stored query results ([`Heap::keep_answer`]).
+    /// Builds the missing stages of a dump's permanent index, except stored query results ([`Heap::store_result`]).
     ///
     /// # Errors
     /// Errors of [`Heap::open_graph`], and [`Error::WriteIndex`] if no permanent index can be written.
@@ -162,17 +162,17 @@ impl Heap {
         self.file.read(Stage::References, adjacency_file::read_missing)
     }
 
-    /// Returns the query result that [`Heap::keep_answer`] wrote to the index under this key.
-    pub fn kept_answer(&self, stage: Stage, key: u64) -> Option<Vec<u8>> {
+    /// Returns the query result that [`Heap::store_result`] wrote to the index under this key.
+    pub fn stored_result(&self, stage: Stage, key: u64) -> Option<Vec<u8>> {
         self.file.read(stage, |file| kept_file::read(file, key)).flatten()
     }
 
-    /// Writes a query result to the index, replacing the last one of its stage ([`Stage::is_answer`]), if there is an index
+    /// Writes a query result to the index, replacing the last one of its stage ([`Stage::is_stored_result`]), if there is an index
     /// that can be written to and that no other process works on. The key stands for everything that the result depends on
     /// except the dump.
-    pub fn keep_answer(&self, stage: Stage, key: u64, answer: &[u8]) {
+    pub fn store_result(&self, stage: Stage, key: u64, answer: &[u8]) {
         let Some((directory, _lock)) = self.file.directories.idle() else { return };
-        if stage.is_answer() && self.file.check_unchanged().is_ok() {
+        if stage.is_stored_result() && self.file.check_unchanged().is_ok() {
             // Without it, the result is computed again.
             let _ = directory.write(&self.file.key(stage), kept_file::SECTIONS, |writer| {
                 kept_file::write(key, answer, writer)
@@ -252,7 +252,7 @@ impl Heap {
             };
             let mut found: Vec<StageReport> = opening.directories.existing().filter_map(report).collect();
             // A missing query result is not reported: commands compute it again.
-            if stage.is_answer() && found.is_empty() {
+            if stage.is_stored_result() && found.is_empty() {
                 continue;
             }
             // A valid file is the one that commands use, wherever it is.

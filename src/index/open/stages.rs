@@ -197,7 +197,7 @@ impl StageBuilder<'_> {
         // Once objects are counted, the working memory of threads is already taken.
         let needed_bytes =
             if objects == 0 { memory::working_memory(1) } else { estimate::small_columns(objects) };
-        if available.bytes < needed_bytes && available.refuses() {
+        if available.bytes < needed_bytes && available.is_hard_limit() {
             let path = self.file.dump.path().to_owned();
             return Err(Error::NoMemory { path, error: NoMemory { needed_bytes, available } });
         }

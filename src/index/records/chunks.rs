@@ -112,13 +112,13 @@ pub(crate) struct Plan {
     pub(crate) preview: Preview,
     /// Runs that together contain each object except class objects once, in ascending order of IDs, if
     /// the scan found that the file has long runs.
-    pub(crate) order: Option<Vec<Ascending>>,
+    pub(crate) order: Option<Vec<AscendingRun>>,
 }
 
 /// A run: consecutive records in the file, possibly with sub-records of other kinds between them, whose
 /// object IDs ascend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ascending {
+pub(crate) struct AscendingRun {
     /// First object ID.
     pub(crate) first: u64,
     /// Offset of the first record.

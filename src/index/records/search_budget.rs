@@ -52,7 +52,7 @@ impl<'a> HeapDumpSearch<'a> {
     }
 
     /// Returns `true` if records continue after the one at `at`, whatever its tag is.
-    pub(crate) fn goes_on_behind(&mut self, at: usize) -> bool {
+    pub(crate) fn goes_on_after(&mut self, at: usize) -> bool {
         let end = Record::at(self.bytes, at).and_then(|record| usize::try_from(record.end()).ok());
         end.is_some_and(|end| end > at && self.goes_on(end, 1))
     }

@@ -172,7 +172,7 @@ impl<'a> ClassRowBuilder<'a> {
         self.rows.push(row);
     }
 
-    fn class_name(&mut self, id: ObjectId, load: Option<(u32, u64)>) -> u32 {
+    fn intern_class_name(&mut self, id: ObjectId, load: Option<(u32, u64)>) -> u32 {
         let string = load.map_or(0, |(_, name)| name);
         if let Some(number) = load.and_then(|_| self.class_names.get(&string)) {
             return *number;
@@ -217,7 +217,7 @@ impl<'a> ClassRowBuilder<'a> {
         }
         // The file stores their numbers as u2.
         let count = |from: u32, to: usize| u16::try_from(to - from as usize).unwrap_or(u16::MAX);
-        let name = self.class_name(class.id, load);
+        let name = self.intern_class_name(class.id, load);
         let row = ClassRow {
             super_id: class.super_class.into(),
             loader: class.loader.into(),
@@ -240,7 +240,7 @@ impl<'a> ClassRowBuilder<'a> {
         if tally.is_some_and(|tally| tally.objects > 0) {
             self.missing += 1;
         }
-        let name = self.class_name(id, load);
+        let name = self.intern_class_name(id, load);
         let row = self.row(id, name, tally, load);
         self.push(row);
     }

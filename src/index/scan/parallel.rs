@@ -130,7 +130,7 @@ fn settle(scan: &mut ScanResult, prev: &mut Option<Prev>, at: u64, next: u64) {
             }
         }
         Some(Prev { what: PreviousObject::Array { kind, length }, .. }) => {
-            scan.short.see(usize::from(kind), length, bytes);
+            scan.short.record(usize::from(kind), length, bytes);
         }
         // A chunk at the end of a run has no distance: similar ones do.
         Some(_) => {}

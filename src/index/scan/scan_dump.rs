@@ -14,7 +14,7 @@ use super::tallies::{IdRun, ScanResult};
 use super::task::{Mode, Task};
 use crate::model::problem::{Problem, ProblemKind};
 use crate::objects::id_set::{AddressSet, Misfit};
-use crate::records::chunks::{self, Ascending, Plan, RecordChunk};
+use crate::records::chunks::{self, AscendingRun, Plan, RecordChunk};
 use crate::records::preview::Preview;
 use crate::records::source::DumpBytes;
 use crate::records::top_level::{Contents, HeapDump};
@@ -134,7 +134,7 @@ pub(crate) fn scan_dump(
                 // Short runs are of no use: nearly all objects would be stored separately.
                 let are_long = scan.runs.len() as u64 <= 1024 + dump.bytes() / RUN_BYTES;
                 let order = (is_ordered(form) && are_long && scan.repeated.is_empty()).then(|| {
-                    let run = |run: &IdRun| Ascending { first: run.first, start: run.start, end: run.end };
+                    let run = |run: &IdRun| AscendingRun { first: run.first, start: run.start, end: run.end };
                     scan.runs.iter().map(run).collect()
                 });
                 return Ok((scan, ids, Plan { chunks: cut, preview, order }));

@@ -224,7 +224,7 @@ impl<'a> Worker<'a> {
                 }
             }
             PreviousObject::Array { kind, length } => {
-                self.counted.short.see(usize::from(kind), length, bytes)
+                self.counted.short.record(usize::from(kind), length, bytes)
             }
             PreviousObject::StackChunk => {
                 if let Some((_, distance)) = self.counted.stack_chunks.last_mut() {

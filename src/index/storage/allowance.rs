@@ -2,7 +2,7 @@
 //!
 //! A table requests memory before it grows, so that a file with millions of records is refused with a
 //! clear message before memory is exhausted, if the system or the user limits it
-//! ([`Available::refuses`]).
+//! ([`Available::is_hard_limit`]).
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,7 +33,7 @@ pub(crate) struct Allowance {
 impl Allowance {
     /// Creates an allowance of the available memory, minus the working memory of threads.
     pub(crate) fn new(available: Option<Available>) -> Self {
-        let available = available.filter(|available| available.refuses());
+        let available = available.filter(|available| available.is_hard_limit());
         Self { available, taken: AtomicU64::new(0), refused: OnceLock::new() }
     }
 

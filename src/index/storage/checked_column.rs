@@ -54,12 +54,12 @@ impl Checks {
     }
 
     /// Returns `true` if all blocks are valid. Checks them on all cores if there are many.
-    pub(crate) fn all_right(&self, section: &[u8]) -> bool {
-        self.are_right(section, 0..self.hashes.len())
+    pub(crate) fn all_valid(&self, section: &[u8]) -> bool {
+        self.are_valid(section, 0..self.hashes.len())
     }
 
     /// Returns `true` if all blocks of a range are valid.
-    pub(crate) fn are_right(&self, section: &[u8], mut blocks: Range<usize>) -> bool {
+    pub(crate) fn are_valid(&self, section: &[u8], mut blocks: Range<usize>) -> bool {
         let right = |block: usize| self.is_known(block) || self.check(section, block);
         if blocks.len() > 64 { blocks.into_par_iter().all(right) } else { blocks.all(right) }
     }
@@ -169,7 +169,7 @@ impl<T: ColumnRow> CheckedColumn<T> {
             Inner::Scratch(rows) => rows,
             Inner::Mapped { file, range, checks, damage } => {
                 let section = file.bytes().get(range.clone()).unwrap_or_default();
-                if !checks.all_right(section) {
+                if !checks.all_valid(section) {
                     damage.store(true, Ordering::Relaxed);
                     return &[];
                 }

@@ -60,7 +60,7 @@ impl Available {
     /// Returns `true` if the system refuses memory beyond the limit, or the user gave it. Free memory and
     /// the rest of a control group are momentary and exclude swap: they determine how much to take, not
     /// whether a build can succeed.
-    pub(crate) fn refuses(self) -> bool {
+    pub(crate) fn is_hard_limit(self) -> bool {
         matches!(self.limit, Limit::Given | Limit::Data | Limit::Addresses)
     }
 }

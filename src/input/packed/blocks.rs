@@ -45,13 +45,13 @@ const ENOUGH_SAMPLES: usize = 4;
 
 /// Returns whether the members of `packed` are small enough to be unpacked as blocks, by HotSpot's mark or by the first
 /// one.
-pub(super) fn are_in(packed: &[u8]) -> bool {
+pub(super) fn has_small_members(packed: &[u8]) -> bool {
     let is_marked = packed.get(10..10 + MARK.len()) == Some(MARK) && packed.get(3) == Some(&16);
     is_marked || inflate_first(packed).is_some_and(|(stop, end, _)| stop == Stop::End && end < packed.len())
 }
 
 /// Returns the packed and unpacked length of the first member, or of its beginning if it is large.
-pub(super) fn start(packed: &[u8]) -> Option<(u64, u64)> {
+pub(super) fn first_member_lengths(packed: &[u8]) -> Option<(u64, u64)> {
     inflate_first(packed).map(|(_, end, filled)| (end as u64, filled as u64))
 }
 
@@ -549,7 +549,7 @@ mod tests {
         let mut packed = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
         // Stored parts without data.
         packed.extend([0, 0, 0, 0xff, 0xff].repeat(LOOKED_AT / 5 + 1000));
-        assert_eq!(start(&packed), Some((LOOKED_AT as u64, 0)));
+        assert_eq!(first_member_lengths(&packed), Some((LOOKED_AT as u64, 0)));
     }
 
     #[test]
@@ -557,6 +557,6 @@ mod tests {
         let mut packed = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
         // In parts of a hundred bytes, which no program would make so short.
         packed.extend([&[0, 100, 0, 155, 255][..], &[7; 100]].concat().repeat(LARGE / 100 + 1));
-        assert_eq!(start(&packed).map(|(_, made)| made), Some(LARGE as u64));
+        assert_eq!(first_member_lengths(&packed).map(|(_, made)| made), Some(LARGE as u64));
     }
 }

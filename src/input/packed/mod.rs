@@ -273,7 +273,7 @@ fn unpack_file(
     out: &dyn Output,
     progress: &ProgressCallback<'_>,
 ) -> io::Result<UnpackOutcome> {
-    let in_blocks = compression == Compression::Gzip && blocks::are_in(packed);
+    let in_blocks = compression == Compression::Gzip && blocks::has_small_members(packed);
     let size = match compression {
         Compression::Zstd => {
             let stated = zstd::zstd_safe::get_frame_content_size(packed).ok().flatten();
@@ -303,7 +303,7 @@ fn at_least(packed: &[u8]) -> Option<Size> {
     if stated == 0 {
         return None;
     }
-    let (took, made) = blocks::start(packed)?;
+    let (took, made) = blocks::first_member_lengths(packed)?;
     let likely = u128::from(made) * packed.len() as u128 / u128::from(took.max(1));
     let least = (packed.len() as u64 / 8 * 7).saturating_sub(1 << 16);
     let wraps = least.saturating_sub(stated).div_ceil(1 << 32);

@@ -58,7 +58,7 @@ pub struct HeapFindings {
     /// Largest holders, by retained size.
     pub largest: Vec<Holder>,
     /// Figures that are suspicious if they are high.
-    pub odd: Odd,
+    pub odd: UnusualFigures,
     /// Estimate of the waste.
     pub waste: Estimate,
 }
@@ -76,7 +76,7 @@ impl Overview {
 
 /// Figures that are suspicious if they are high.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Odd {
+pub struct UnusualFigures {
     /// Number of objects that wait for the finalizer; `None` if the dump does not contain the queue.
     pub finalizer_queue: Option<u64>,
     /// Direct ByteBuffers and their off-heap bytes, without views of other buffers and without mapped files.
@@ -128,11 +128,11 @@ pub fn overview(dump: &Dump<'_>, depth: usize, found: HeapFindings) -> Overview 
     }
 }
 
-fn odd(objects: &ObjectReader<'_>) -> Odd {
-    let mut odd = Odd {
+fn odd(objects: &ObjectReader<'_>) -> UnusualFigures {
+    let mut odd = UnusualFigures {
         finalizer_queue: finalizer_queue(objects),
         direct: off_heap::direct(objects),
-        ..Odd::default()
+        ..UnusualFigures::default()
     };
     let summary = objects.summary;
     let generated = GeneratedLoaders::new(summary);

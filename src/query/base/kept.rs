@@ -8,14 +8,14 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// A query result about a heap, stored in its index.
 #[derive(Debug)]
-pub struct KeptAnswer<'h> {
+pub struct StoredResult<'h> {
     heap: &'h Heap,
     graph: &'h ObjectGraph,
     stage: Stage,
     key: u64,
 }
 
-impl<'h> KeptAnswer<'h> {
+impl<'h> StoredResult<'h> {
     /// Creates a handle of a query result, which depends on the dump, the version of this program, and `depends_on`.
     pub fn new(dump: &DumpGraph<'h>, stage: Stage, depends_on: &[u8]) -> Self {
         let all = [depends_on, env!("CARGO_PKG_VERSION").as_bytes()].concat();
@@ -27,7 +27,7 @@ impl<'h> KeptAnswer<'h> {
         if self.heap.hides_values() {
             return None;
         }
-        serde_json::from_slice(&self.heap.kept_answer(self.stage, self.key)?).ok()
+        serde_json::from_slice(&self.heap.stored_result(self.stage, self.key)?).ok()
     }
 
     /// Stores a result, unless values are hidden or the index is damaged.
@@ -43,7 +43,7 @@ impl<'h> KeptAnswer<'h> {
 
     /// Stores a result as bytes.
     pub fn write_bytes(&self, answer: &[u8]) {
-        self.heap.keep_answer(self.stage, self.key, answer);
+        self.heap.store_result(self.stage, self.key, answer);
     }
 }
 

@@ -170,7 +170,7 @@ impl<'a> Refs<'a> {
 
     /// Returns the number of objects that refer to an object as their class. They are not in any list: there are as
     /// many as instances.
-    pub fn instances(&self, object: ObjectIndex) -> Option<u64> {
+    pub fn instance_count(&self, object: ObjectIndex) -> Option<u64> {
         let summary = self.objects.summary;
         let number = self.view.edges.class_of_class_object(object)?;
         summary.class(number).map(|class| histogram::instances(summary, number, class))

@@ -112,7 +112,7 @@ pub(super) fn milliseconds(percent: f64, total_ms: i64) -> Option<u64> {
 
 /// Query for calls in the table of `cpu=old`.
 #[derive(Debug, Clone, Default)]
-pub struct CallQuestion {
+pub struct CallQuery {
     /// Filter that the caller or the callee must match.
     pub filter: StackFilter,
     /// Minimum share of the total time that a call needs, from 0 to 1.
@@ -133,7 +133,7 @@ pub struct CallRow<'a> {
 }
 
 /// Returns the calls that match a query.
-pub fn calls<'a>(calls: &'a [Call], question: &CallQuestion) -> TimeReport<CallRow<'a>> {
+pub fn calls<'a>(calls: &'a [Call], question: &CallQuery) -> TimeReport<CallRow<'a>> {
     let whole = calls.iter().fold(0u64, |sum, call| sum.saturating_add(positive(call.time_ms)));
     let is_meant = |call: &Call| {
         let methods = [&call.callee, &call.caller].into_iter().flatten();
@@ -234,11 +234,11 @@ mod tests {
             Call { count: 8, callee: method("b.B", "y"), caller: None, time_ms: 3 },
             Call { count: 8, callee: None, caller: None, time_ms: 0 },
         ];
-        let ranks = |question: CallQuestion| -> Vec<u64> {
+        let ranks = |question: CallQuery| -> Vec<u64> {
             super::calls(&rows, &question).rows.iter().map(|row| row.rank).collect()
         };
-        let by = |sort_by| CallQuestion { sort_by: Some(sort_by), ..CallQuestion::default() };
-        assert_eq!(ranks(CallQuestion::default()), [1, 2, 3]);
+        let by = |sort_by| CallQuery { sort_by: Some(sort_by), ..CallQuery::default() };
+        assert_eq!(ranks(CallQuery::default()), [1, 2, 3]);
         let counts = |sort_by| -> Vec<(u64, i64)> {
             let rows = super::calls(&rows, &by(sort_by)).rows;
             rows.iter().map(|row| (row.rank, row.call.time_ms)).collect()
@@ -246,9 +246,9 @@ mod tests {
         assert_eq!(counts(TimeOrder::Time), [(1, 3), (2, 1), (3, 0)]);
         assert_eq!(counts(TimeOrder::Count), [(1, 1), (2, 3), (3, 0)]);
         assert_eq!(ranks(by(TimeOrder::Method)), [3, 1, 2]);
-        assert_eq!(ranks(CallQuestion { cutoff: 0.25, ..CallQuestion::default() }), [1, 2]);
+        assert_eq!(ranks(CallQuery { cutoff: 0.25, ..CallQuery::default() }), [1, 2]);
         let filter = StackFilter { methods: vec!["B.y".parse().unwrap()], ..StackFilter::default() };
-        assert_eq!(ranks(CallQuestion { filter, top: Some(1), ..CallQuestion::default() }), [1]);
-        assert_eq!(super::calls(&[], &CallQuestion::default()).matching, 0);
+        assert_eq!(ranks(CallQuery { filter, top: Some(1), ..CallQuery::default() }), [1]);
+        assert_eq!(super::calls(&[], &CallQuery::default()).matching, 0);
     }
 }

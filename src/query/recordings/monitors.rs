@@ -32,7 +32,7 @@ pub struct WaitRow {
 
 /// Query for events of threads at monitors.
 #[derive(Debug, Clone, Default)]
-pub struct WaitQuestion {
+pub struct WaitQuery {
     /// Patterns of the monitors' classes; all classes and sleeps if empty.
     pub monitors: Vec<ClassPattern>,
     /// Maximum number of rows; all by default.
@@ -41,7 +41,7 @@ pub struct WaitQuestion {
 
 /// Sums up lines by class of the monitor and by thread: most lines first, equal rows in the order of the file. Returns at most
 /// `top` rows, and the number of all rows.
-pub fn waits(lines: &[Wait], question: &WaitQuestion) -> (Vec<WaitRow>, u64) {
+pub fn waits(lines: &[Wait], question: &WaitQuery) -> (Vec<WaitRow>, u64) {
     let mut rows: Vec<WaitRow> = Vec::new();
     let mut numbers: HashMap<(Option<&str>, Option<u32>), usize> = HashMap::new();
     let is_meant = |line: &&Wait| {
@@ -101,7 +101,7 @@ mod tests {
             line(Begin, Some("a.Lock"), Some(0), Some(2)),
             line(Exit, Some("a.Lock"), None, None),
         ];
-        let (rows, matching) = waits(&lines, &WaitQuestion::default());
+        let (rows, matching) = waits(&lines, &WaitQuery::default());
         assert_eq!(matching, 4);
         let first = WaitRow {
             monitor: Some("a.Lock".to_owned()),
@@ -116,8 +116,8 @@ mod tests {
         let order: Vec<_> =
             rows.iter().map(|row| (row.thread, row.sleeps, row.time_slept, row.exits)).collect();
         assert_eq!(order, [(Some(1), 0, 0, 0), (Some(1), 1, 300, 0), (Some(2), 0, 0, 0), (None, 0, 0, 1)]);
-        let some = WaitQuestion { monitors: vec!["a.*".parse().unwrap()], top: Some(1) };
+        let some = WaitQuery { monitors: vec!["a.*".parse().unwrap()], top: Some(1) };
         assert_eq!((waits(&lines, &some).0.len(), waits(&lines, &some).1), (1, 3));
-        assert_eq!(waits(&[], &WaitQuestion::default()).1, 0);
+        assert_eq!(waits(&[], &WaitQuery::default()).1, 0);
     }
 }

@@ -235,7 +235,7 @@ impl RecordSink for Filter<'_> {
         self.write(&data)
     }
 
-    fn class(&self, class: ObjectId) -> Option<Option<u64>> {
+    fn instance_size(&self, class: ObjectId) -> Option<Option<u64>> {
         /// Maximum number of superclasses of a hostile class that are followed.
         const MAX_DEPTH: usize = 200;
         let classes = &self.mapping.plan.classes;

@@ -219,7 +219,7 @@ impl PlanBuilder {
         }
     }
 
-    fn class(&mut self, class: SeenClass) {
+    fn visit_class(&mut self, class: SeenClass) {
         for (name, _) in &class.raw.fields {
             self.uses(*name, SymbolUse::Field);
         }
@@ -468,7 +468,7 @@ impl RecordSink for PlanBuilder {
                 self.ranges.push(IdRange { bytes, ids });
             }
             seen.heap_names.into_iter().for_each(|name| self.uses(name, SymbolUse::Field));
-            seen.classes.into_iter().for_each(|class| self.class(class));
+            seen.classes.into_iter().for_each(|class| self.visit_class(class));
         }
         Ok(())
     }
@@ -481,7 +481,7 @@ impl RecordSink for PlanBuilder {
         Ok(())
     }
 
-    fn class(&self, class: ObjectId) -> Option<Option<u64>> {
+    fn instance_size(&self, class: ObjectId) -> Option<Option<u64>> {
         self.classes.contains_key(&class).then_some(None)
     }
 

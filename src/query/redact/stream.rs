@@ -36,7 +36,7 @@ pub(super) trait RecordSink {
     fn elements(&mut self, array: &LargeArray, is_first: bool, bytes: &[u8]) -> io::Result<()>;
     /// Returns the size of the fields of an instance of a class: `None` if the class is unknown, `Some(None)` if only the size
     /// is.
-    fn class(&self, class: ObjectId) -> Option<Option<u64>>;
+    fn instance_size(&self, class: ObjectId) -> Option<Option<u64>>;
     /// Receives the length of a damaged region within a heap dump.
     fn damaged_region(&mut self, bytes: u64) -> io::Result<()>;
 }
@@ -579,6 +579,6 @@ struct SinkClasses<'s>(&'s dyn RecordSink);
 
 impl KnownClasses for SinkClasses<'_> {
     fn class(&self, class: ObjectId) -> Option<Option<u64>> {
-        self.0.class(class)
+        self.0.instance_size(class)
     }
 }

@@ -46,7 +46,7 @@ impl TreeRows {
                 return;
             }
             let objects: Vec<ObjectIndex> = tree.objects_at(chunk.clone()).collect();
-            let nodes = tree_nodes::of_chunk(tree, chunk, &objects, |position| tree.object_at(position));
+            let nodes = tree_nodes::chunk_nodes(tree, chunk, &objects, |position| tree.object_at(position));
             for (object, node) in objects.iter().zip(nodes) {
                 let dominator = node.dominator.map_or(NOBODY, |dominator| dominator.0);
                 let at = object.0 as usize * WORDS;
@@ -95,7 +95,7 @@ impl TreeLookup<'_> {
         self.is_reachable(position).then(|| match self.row(object) {
             Some(row) => row.retained_bytes,
             // An object that dominates nothing retains itself: most objects do, and checking this is faster.
-            None if self.tree.ends_behind(position) > 0 => self.tree.shallow_bytes(position),
+            None if self.tree.ends_after(position) > 0 => self.tree.shallow_bytes(position),
             None => self.tree.retained_bytes(position),
         })
     }

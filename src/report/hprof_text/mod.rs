@@ -32,7 +32,7 @@ pub struct Sections {
 
 /// Input of a text report.
 #[derive(Debug)]
-pub struct Report<'a> {
+pub struct ReportInput<'a> {
     /// Heap dump, if the file is a dump.
     pub heap: Option<ReportHeap<'a>>,
     /// Recorded facts other than the heap.
@@ -52,7 +52,7 @@ pub struct ReportHeap<'a> {
     pub sizes: &'a Sizes,
 }
 
-impl Report<'_> {
+impl ReportInput<'_> {
     /// Writes the text report. The heap dump is streamed: each thread holds about a megabyte of text.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use std::process::Output;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::{Heap, Quiet};
 use hprof_query::recordings::profile::binary::{self, Want};
-use hprof_report::hprof_text::{Report, ReportHeap, Sections};
+use hprof_report::hprof_text::{ReportHeap, ReportInput, Sections};
 
 use super::process::Folder;
 
@@ -83,7 +83,7 @@ pub fn convert(heap: &Heap) -> Vec<u8> {
         profile.sites = binary::sites_of_objects(heap, &sizes, &Quiet).unwrap();
     }
     let thread_events = binary::thread_events(heap, &Quiet).unwrap();
-    let report = Report {
+    let report = ReportInput {
         heap: Some(ReportHeap { summary: heap.summary(), bytes: heap.bytes(&Quiet).unwrap(), sizes: &sizes }),
         profile: &profile,
         thread_events: &thread_events,

@@ -189,11 +189,13 @@ impl<S: Stream> AgentConnection<S> {
         };
         let Tee { partial, bytes, stop, .. } = tee;
         let state = match (stop.as_ref().and_then(Stop::reason), open) {
-            (None, EndState::Whole) => RecordingState::Complete,
-            (None, EndState::Cut(why)) => RecordingState::Truncated(why),
-            (Some(why), EndState::Whole) => RecordingState::Truncated(format!("{why} (after {bytes} bytes)")),
-            (Some(why), EndState::Cut(cut)) => RecordingState::Truncated(format!("{why}; {cut}")),
-            (_, EndState::Unknown(why)) => RecordingState::Damaged(why),
+            (None, ReceivedCompleteness::Whole) => RecordingState::Complete,
+            (None, ReceivedCompleteness::Cut(why)) => RecordingState::Truncated(why),
+            (Some(why), ReceivedCompleteness::Whole) => {
+                RecordingState::Truncated(format!("{why} (after {bytes} bytes)"))
+            }
+            (Some(why), ReceivedCompleteness::Cut(cut)) => RecordingState::Truncated(format!("{why}; {cut}")),
+            (_, ReceivedCompleteness::Unknown(why)) => RecordingState::Damaged(why),
         };
         let extent =
             if state == RecordingState::Complete { RecordingExtent::Whole } else { RecordingExtent::Part };
@@ -355,7 +357,7 @@ impl BufRead for Tee<'_> {
 }
 
 /// State of the parser at the end of the input: what is missing, if anything.
-enum EndState {
+enum ReceivedCompleteness {
     Whole,
     Cut(String),
     /// The input is not a recording from some point on; the text describes the problem.
@@ -379,7 +381,7 @@ impl PartReporter<'_> {
 }
 
 /// Parses the records of a binary recording. Returns their number and the state at the end.
-fn binary(tee: &mut Tee<'_>, mut told: PartReporter<'_>) -> (u64, EndState) {
+fn binary(tee: &mut Tee<'_>, mut told: PartReporter<'_>) -> (u64, ReceivedCompleteness) {
     let mut scanner = StreamScanner::new();
     let mut unknown = None;
     let mut seen = |part: ReceivedPart| {
@@ -399,15 +401,15 @@ fn binary(tee: &mut Tee<'_>, mut told: PartReporter<'_>) -> (u64, EndState) {
         tee.consume(count);
     }
     let open = match (unknown, scanner.end()) {
-        (Some(error), _) => EndState::Unknown(error.to_string()),
-        (None, Err(error)) => EndState::Cut(error.to_string()),
-        (None, Ok(())) => EndState::Whole,
+        (Some(error), _) => ReceivedCompleteness::Unknown(error.to_string()),
+        (None, Err(error)) => ReceivedCompleteness::Cut(error.to_string()),
+        (None, Ok(())) => ReceivedCompleteness::Whole,
     };
     (scanner.records(), open)
 }
 
 /// Parses the lines of a text recording. Returns the state at the end.
-fn text(tee: &mut Tee<'_>, mut told: PartReporter<'_>) -> EndState {
+fn text(tee: &mut Tee<'_>, mut told: PartReporter<'_>) -> ReceivedCompleteness {
     let mut open = None;
     let mut reader = TextReader::new(&mut *tee);
     while let Ok(Some((_, event))) = reader.next_event() {
@@ -427,9 +429,11 @@ fn text(tee: &mut Tee<'_>, mut told: PartReporter<'_>) -> EndState {
         told.part(part.to_owned());
     }
     match open {
-        Some(expected) => EndState::Cut(format!("the text ends before {expected}")),
-        None if tee.last != b'\n' => EndState::Cut("the text ends in the middle of a line".to_owned()),
-        None => EndState::Whole,
+        Some(expected) => ReceivedCompleteness::Cut(format!("the text ends before {expected}")),
+        None if tee.last != b'\n' => {
+            ReceivedCompleteness::Cut("the text ends in the middle of a line".to_owned())
+        }
+        None => ReceivedCompleteness::Whole,
     }
 }
 

@@ -3,7 +3,7 @@
 use hprof_report::column::CellTarget;
 use hprof_report::number::group_digits;
 use hprof_report::screen::ScreenLine;
-use hprof_report::window::WindowPlace;
+use hprof_report::window::WindowPosition;
 use hprof_report::{escape, fit};
 use hprof_values::ObjectId;
 use ratatui_core::buffer::Buffer;
@@ -189,7 +189,7 @@ impl Browser {
 }
 
 /// Returns the end (exclusive) of the window's rows.
-fn end(place: WindowPlace) -> u64 {
+fn end(place: WindowPosition) -> u64 {
     (place.start + place.rows) as u64
 }
 

@@ -38,7 +38,7 @@ const LATE: &str = "the overview is ready: o shows it";
 
 /// A request to the worker: a command line, and the rows to return.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Question {
+pub(super) struct ScreenRequest {
     /// Number of the request, which the result repeats.
     pub(super) number: u64,
     /// Command line, without the dump.
@@ -51,7 +51,7 @@ pub(super) struct Question {
     pub(super) window: Option<RowWindow>,
 }
 
-impl Question {
+impl ScreenRequest {
     /// Returns the command line, which requests no more rows than needed, and the rows to take from its result.
     pub(super) fn command(&self) -> (Vec<String>, RowWindow) {
         let mut words = self.words.clone();
@@ -67,7 +67,7 @@ impl Question {
 /// Effect of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Effect {
-    Ask(Question),
+    Ask(ScreenRequest),
     /// Cancels the pending request.
     Cancel,
     /// Copies a text to the clipboard.
@@ -250,7 +250,7 @@ impl Browser {
             text: self.now.filter.clone(),
             kept: Vec::new(),
         };
-        let question = Question {
+        let question = ScreenRequest {
             number: self.number,
             window: Some(window).filter(|_| self.now.view.scrolls()),
             words: self.now.view.words(),

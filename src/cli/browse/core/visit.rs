@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hprof_report::column::CellTarget;
 use hprof_report::screen::ScreenLine;
 use hprof_report::tree;
-use hprof_report::window::WindowPlace;
+use hprof_report::window::WindowPosition;
 
 use super::view::View;
 
@@ -17,7 +17,7 @@ pub(in crate::cli::browse) struct ScreenAnswer {
     /// Number of notes at the end of the lines.
     pub(in crate::cli::browse) notes: usize,
     /// Range of the rows in the lines, if rows are loaded while scrolling.
-    pub(in crate::cli::browse) place: Option<WindowPlace>,
+    pub(in crate::cli::browse) place: Option<WindowPosition>,
     /// Filter text with which the rows were requested.
     pub(in crate::cli::browse) text: String,
     /// Width that the lines were laid out for.
@@ -52,7 +52,7 @@ pub(super) enum Early {
 
 /// The line that was under the cursor before the filter changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Chosen {
+pub(super) struct ChosenLine {
     /// Links of its row in the result, which differ if the line is a node of an open tree below that row.
     pub(super) row: Arc<[CellTarget]>,
     /// Links in the line.
@@ -79,7 +79,7 @@ pub(super) struct Visit {
     pub(super) first: usize,
     pub(super) filter: String,
     /// Line to keep under the cursor if the filter shows it.
-    pub(super) chosen: Option<Chosen>,
+    pub(super) chosen: Option<ChosenLine>,
     /// Index of the chosen link in the line under the cursor.
     pub(super) link: usize,
     /// First requested row.
@@ -225,7 +225,7 @@ impl Visit {
         let Some(ScreenLine { links, text, .. }) = linked(self.cursor) else { return };
         let row = self.row().and_then(|(_, below)| linked(self.cursor.saturating_sub(below)));
         let row = row.map_or(links, |row| &row.links).clone();
-        self.chosen = Some(Chosen { row, links: links.clone(), text: text.clone() });
+        self.chosen = Some(ChosenLine { row, links: links.clone(), text: text.clone() });
     }
 
     /// Returns the chosen line, or else the line of its row. Among equal lines, the one at the position `under` is preferred.
@@ -266,7 +266,7 @@ impl Visit {
     pub(super) fn is_sifted_elsewhere(&self) -> bool {
         let Some(answer) = &self.answer else { return false };
         // Rows of open nodes are drawn again.
-        let is_more = |place: WindowPlace| {
+        let is_more = |place: WindowPosition| {
             place.start > 0 || place.has_more || !answer.text.is_empty() || self.view.has_open_nodes()
         };
         answer.text != self.filter && answer.place.is_some_and(is_more)
@@ -325,7 +325,7 @@ impl Visit {
     }
 
     /// Returns the range of loaded rows; `None` if all lines are loaded and most of them are below a row.
-    pub(super) fn rows(&self) -> Option<WindowPlace> {
+    pub(super) fn rows(&self) -> Option<WindowPosition> {
         let answer = self.answer.as_ref()?;
         let place = answer.place.filter(|place| place.rows > 0)?;
         let lines = answer.lines.iter().take(answer.lines.len().saturating_sub(answer.notes));

@@ -8,7 +8,7 @@ use hprof_values::ObjectId;
 use super::{answerer, answerer_with, browser, keys, question};
 use crate::cli;
 use crate::cli::browse::answers::Answerer;
-use crate::cli::browse::core::{Effect, Question, READING, ScreenAnswer};
+use crate::cli::browse::core::{Effect, READING, ScreenAnswer, ScreenRequest};
 use crate::cli::browse::wire::WireAnswer;
 use crate::cli::browse::worker::answer_body;
 
@@ -54,7 +54,7 @@ fn help_of_a_command_is_a_text() {
         &["sql", "--help"],
         &["dominators", "--depth=3", "--help"],
     ] {
-        let answer = answerer.answer(&Question { width: 79, ..question(words, None) });
+        let answer = answerer.answer(&ScreenRequest { width: 79, ..question(words, None) });
         let lines: Vec<&str> = answer.lines.iter().map(|line| line.text.as_str()).collect();
         assert!(
             !answer.is_failed && lines.iter().any(|line| line.starts_with("Usage: ")),

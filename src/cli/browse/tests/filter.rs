@@ -6,7 +6,7 @@ use hprof_report::window::RowWindow;
 use hprof_values::ObjectId;
 
 use super::{answerer, browser, keys, million, question, screen, settle};
-use crate::cli::browse::core::{Browser, Effect, Key, Question, ScreenAnswer};
+use crate::cli::browse::core::{Browser, Effect, Key, ScreenAnswer, ScreenRequest};
 
 #[test]
 fn a_filter_shows_open_nodes_below_their_parents_and_keeps_the_selection() {
@@ -60,7 +60,7 @@ fn a_filter_shows_only_rows_with_its_text_in_a_table_that_is_no_tree() {
 }
 
 /// Returns a result with these texts, whose lines all link to the same object.
-fn about_one_object(question: &Question, texts: &[&str]) -> ScreenAnswer {
+fn about_one_object(question: &ScreenRequest, texts: &[&str]) -> ScreenAnswer {
     let line = |(row, text): (usize, &&str)| ScreenLine {
         row: Some(row),
         links: vec![CellTarget::Object(ObjectId(1)), CellTarget::Object(ObjectId(row as u64 / 2 + 2))].into(),

@@ -2,11 +2,11 @@
 
 use hprof_report::column::CellTarget;
 use hprof_report::screen::ScreenLine;
-use hprof_report::window::WindowPlace;
+use hprof_report::window::WindowPosition;
 use hprof_values::ObjectId;
 
 use super::{browser, screen, settle};
-use crate::cli::browse::core::{Effect, Key, Question, ScreenAnswer};
+use crate::cli::browse::core::{Effect, Key, ScreenAnswer, ScreenRequest};
 
 /// Generator of pseudorandom numbers, the same in each run.
 struct Numbers(u64);
@@ -34,7 +34,7 @@ const HOSTILE: &[&str] = &[
 ];
 
 /// Returns a result with hostile texts and links of all kinds.
-fn any_answer(question: &Question, numbers: &mut Numbers) -> ScreenAnswer {
+fn any_answer(question: &ScreenRequest, numbers: &mut Numbers) -> ScreenAnswer {
     let count = numbers.below(60);
     let mut lines: Vec<ScreenLine> = vec![ScreenLine { is_heading: true, ..ScreenLine::of_text("titles") }];
     for row in 0..count {
@@ -64,7 +64,7 @@ fn any_answer(question: &Question, numbers: &mut Numbers) -> ScreenAnswer {
         let start = if window.is_last { numbers.below(5000) } else { window.start };
         let (has_more, is_known) = (!window.is_last && numbers.below(3) > 0, numbers.below(2) == 0);
         lines.iter_mut().for_each(|line| line.row = line.row.map(|row| row + start));
-        WindowPlace { start, rows: count, has_more, total: is_known.then_some(start + count) }
+        WindowPosition { start, rows: count, has_more, total: is_known.then_some(start + count) }
     });
     let text = question.window.as_ref().map_or_else(String::new, |window| window.text.clone());
     ScreenAnswer { lines, notes, place, text, width: question.width, is_failed: numbers.below(9) == 0 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::question;
-use crate::cli::browse::core::{Question, ScreenAnswer};
+use crate::cli::browse::core::{ScreenAnswer, ScreenRequest};
 use crate::cli::browse::link::{Link, ScreenEvent};
 use crate::cli::browse::wire::{ScreenMessage, WireAnswer};
 use crate::cli::shared::context::lock;
@@ -16,8 +16,8 @@ use crate::cli::shared::worker::{WorkerMessage, WorkerProgress};
 /// Time limit: longer than a shell takes on any machine.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-fn numbered(number: u64) -> Question {
-    Question { number, ..question(&["histo"], None) }
+fn numbered(number: u64) -> ScreenRequest {
+    ScreenRequest { number, ..question(&["histo"], None) }
 }
 
 /// Returns a link whose processes run this script in `dir`, which contains messages to send.
@@ -78,7 +78,7 @@ fn a_question_that_a_process_has_read_is_not_asked_again() {
     link.note_answer(1);
     link.ask(numbered(2)).expect("a process");
     assert_eq!(next(&heard), "progress 2");
-    link.is_read(2);
+    link.note_read(2);
     assert_eq!((next(&heard).as_str(), link.note_end(1)), ("ended 1", Some(2)));
 }
 

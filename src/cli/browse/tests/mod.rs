@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 
 use hprof_report::column::CellTarget;
 use hprof_report::screen::ScreenLine;
-use hprof_report::window::{RowWindow, WindowPlace};
+use hprof_report::window::{RowWindow, WindowPosition};
 use hprof_values::ObjectId;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 
 use super::answers::Answerer;
-use super::core::{Browser, Effect, Key, Question, ScreenAnswer};
+use super::core::{Browser, Effect, Key, ScreenAnswer, ScreenRequest};
 use super::session::CommandOptions;
 use crate::cli::shared::context::RunContext;
 
@@ -52,7 +52,7 @@ fn text(cells: &Buffer) -> String {
 }
 
 /// Handles all requests of a browser; returns its other effects.
-fn settle(browser: &mut Browser, answer: impl Fn(&Question) -> ScreenAnswer) -> Vec<Effect> {
+fn settle(browser: &mut Browser, answer: impl Fn(&ScreenRequest) -> ScreenAnswer) -> Vec<Effect> {
     let mut others = Vec::new();
     loop {
         let effects = browser.effects();
@@ -97,13 +97,13 @@ fn answerer_with(indexes: &Path, mut options: Vec<OsString>) -> Answerer {
     Answerer::new(cx, root.join("samples/leaks/s1.hprof.zst"), None, options)
 }
 
-fn question(words: &[&str], window: Option<RowWindow>) -> Question {
+fn question(words: &[&str], window: Option<RowWindow>) -> ScreenRequest {
     let words = words.iter().map(|word| (*word).to_owned()).collect();
-    Question { number: 1, words, trees: Vec::new(), width: 200, window }
+    ScreenRequest { number: 1, words, trees: Vec::new(), width: 200, window }
 }
 
 /// Returns the requested rows of a million; if a filter text is given, of those whose number contains it.
-fn million(question: &Question) -> ScreenAnswer {
+fn million(question: &ScreenRequest) -> ScreenAnswer {
     const ALL: usize = 1_000_000;
     let Some(RowWindow { start, count, is_last, around, text, .. }) = question.window.clone() else {
         return ScreenAnswer { width: question.width, ..ScreenAnswer::default() };
@@ -123,7 +123,7 @@ fn million(question: &Question) -> ScreenAnswer {
     };
     let has_more = start + rows.len() < all.len();
     let total = text.is_empty().then_some(ALL);
-    let place = Some(WindowPlace { start, rows: rows.len(), has_more, total });
+    let place = Some(WindowPosition { start, rows: rows.len(), has_more, total });
     let lines = rows.iter().enumerate().map(line).collect();
     ScreenAnswer { lines, place, text, width: question.width, ..ScreenAnswer::default() }
 }

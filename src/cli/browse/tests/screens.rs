@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{browser, keys, screen, settle, text};
 use crate::cli::browse::answers::Answerer;
-use crate::cli::browse::core::Question;
+use crate::cli::browse::core::ScreenRequest;
 use crate::cli::shared::context::RunContext;
 
 /// Screens: name and keys. Each is drawn at two sizes.
@@ -50,7 +50,7 @@ fn screens_of_a_sample() {
     let cx = RunContext::shell().keeping_dumps(None, false);
     let answerer = Answerer::new(cx, dump, None, vec![option, "--quiet".into()]);
     // The commands to type next name the directory of the index, which is another one each time.
-    let answer = |question: &Question| {
+    let answer = |question: &ScreenRequest| {
         let mut answer = answerer.answer(question);
         if let Some(next) = answer.lines.iter().position(|line| line.text == "Next") {
             answer.lines.truncate(next);

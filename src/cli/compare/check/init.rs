@@ -68,7 +68,7 @@ pub(super) fn run(cx: &RunContext, input: &Input, out: Option<&Path>) -> anyhow:
 }
 
 /// A rule of the generated file, before its limit is known.
-struct Example {
+struct RuleTemplate {
     about: &'static str,
     name: String,
     /// Lines of the rule after its key `of`.
@@ -76,7 +76,7 @@ struct Example {
     measure: Measure,
 }
 
-impl Example {
+impl RuleTemplate {
     /// Creates an example of a measure; `None` if there is no measure of this name.
     fn new(about: &'static str, name: impl Into<String>, measure: &str, of: Option<&str>) -> Option<Self> {
         let kind = MEASURES.into_iter().find(|kind| kind.name == measure)?;
@@ -89,76 +89,77 @@ fn text_of(dump: &Dump<'_>) -> anyhow::Result<String> {
     let class = class_of_the_program(summary);
     let of_class = Some(&*class);
     let examples = [
-        Example::new(
+        RuleTemplate::new(
             "The heap: total size of reachable objects. `objects` = \"all\" counts unreachable ones too.",
             "heap",
             "heap",
             None,
         ),
-        Example::new(
+        RuleTemplate::new(
             "Retained size of all reachable objects of some classes together. `of` is a pattern of class names:\n# \"com.acme.**Cache\", \"Session\", \"byte[]\".",
             format!("retained by {class}"),
             "retained",
             of_class,
         ),
-        Example::new(
+        RuleTemplate::new(
             "Shallow size of the objects of some classes.",
             format!("size of {class}"),
             "shallow",
             of_class,
         ),
-        Example::new(
+        RuleTemplate::new(
             "Number of objects of some classes: `objects` is \"all\", \"reachable\" or \"unreachable\".\n# `min` is for objects that must exist. A rule fails if no class has its name, unless it says `optional = true`.",
             format!("{INSTANCES}{class}"),
             "instances",
             of_class,
         )
-        .map(|example| Example {
+        .map(|example| RuleTemplate {
             more: "objects = \"reachable\"\n",
             measure: Measure { scope: Scope::Reachable, ..example.measure },
             ..example
         }),
-        Example::new(
+        RuleTemplate::new(
             "Class loaders; `of` is a pattern of their classes or names.",
             "class loaders",
             "loaders",
             None,
         ),
-        Example::new(
+        RuleTemplate::new(
             "Classes that several class loaders define: definitions beyond the first of each name.",
             "no more duplicate classes",
             "duplicate_classes",
             None,
         ),
-        Example::new(
+        RuleTemplate::new(
             "The largest leak suspect, as in `hprof-cli leaks`: its share of the reachable heap.",
             "no large leak suspect",
             "suspects",
             None,
         ),
-        Example::new(
+        RuleTemplate::new(
             "Wasted bytes, by the kinds of `hprof-cli waste`; without `of`, of all kinds together.",
             "duplicate strings",
             "waste",
             Some("duplicate_strings"),
         )
-        .map(|example| Example { more: "severity = \"warning\"\n", ..example }),
-        Example::new(
+        .map(|example| RuleTemplate { more: "severity = \"warning\"\n", ..example }),
+        RuleTemplate::new(
             "Credentials, as in `hprof-cli secrets`; `of` is one of its rules.",
             "no more credentials",
             "secrets",
             None,
         ),
         largest_static(&DumpPlaces::new(dump)?)
-            .and_then(|place| Example::new(PLACE, "a place", "place", Some(&place))),
+            .and_then(|place| RuleTemplate::new(PLACE, "a place", "place", Some(&place))),
     ];
-    let examples: Vec<Example> = examples.into_iter().flatten().collect();
-    let made: Vec<Rule> = examples.iter().map(|example| rule(&example.measure, any_limits())).collect();
+    let examples: Vec<RuleTemplate> = examples.into_iter().flatten().collect();
+    let made: Vec<Rule> =
+        examples.iter().map(|example| rule(&example.measure, placeholder_limits())).collect();
     let measured = measure(&made, MeasuredDump::Graph(dump), &Frameworks::builtin())?;
     let mut text = head(dump.heap);
     for (example, measured) in examples.iter().zip(&measured) {
         let (limit, now) = match &measured.found {
-            MeasureDetails::Suspects(_) => percent_with_room(measured),
+            MeasureDetails::Suspects(_) => limit_with_headroom(measured),
             _ => with_room(measured, example.measure.kind.unit),
         };
         // Writing to a String cannot fail.
@@ -245,7 +246,7 @@ fn rule(measure: &Measure, limits: RuleLimits) -> Rule {
     }
 }
 
-fn any_limits() -> RuleLimits {
+fn placeholder_limits() -> RuleLimits {
     RuleLimits::Number(Range::Max(u64::MAX))
 }
 
@@ -263,7 +264,7 @@ fn with_room(measured: &Measurement, unit: Unit) -> (String, String) {
 }
 
 /// Returns a limit with a margin above the measured percentage, and the percentage, both in coarse steps.
-fn percent_with_room(measured: &Measurement) -> (String, String) {
+fn limit_with_headroom(measured: &Measurement) -> (String, String) {
     let (now, whole) = (measured.amount.unsigned_abs(), measured.whole);
     let limit = u128::from(now.saturating_add(now.div_ceil(ROOM))) * 100;
     let steps = limit.div_ceil(u128::from(whole.max(1)) * u128::from(STEP)).max(1);

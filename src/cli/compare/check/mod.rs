@@ -237,7 +237,8 @@ fn show(cx: &RunContext, args: &CheckArgs, run: &CheckRun) -> anyhow::Result<()>
     if is_table {
         rows.sort_by_key(|row| row.rank());
     }
-    let told: Vec<String> = rows.iter().filter(|row| row.is_told()).map(|row| sentence(row, dumps)).collect();
+    let told: Vec<String> =
+        rows.iter().filter(|row| row.needs_message()).map(|row| sentence(row, dumps)).collect();
     let mut answer = Answer::new(rows::columns(dumps), rows)
         .with_summary(&summary_columns(), &run)
         .without_rows(NoRows::Nothing);

@@ -164,7 +164,7 @@ impl RuleRow {
     }
 
     /// Returns whether a table shows a sentence for this row in addition to its values.
-    pub(super) fn is_told(&self) -> bool {
+    pub(super) fn needs_message(&self) -> bool {
         self.status != Status::Passed || self.number.is_none() || self.is_unmatched
     }
 

@@ -167,7 +167,7 @@ fn details_text(rule: &Rule, measured: &Measurement) -> Option<String> {
             let bytes = signed_bytes(i64::try_from(*bytes).unwrap_or(i64::MAX));
             Some(format!("{place}; most by {cause}, {bytes}"))
         }
-        MeasureDetails::Suspects(leaks) => Some(leak_words::largest(leaks)),
+        MeasureDetails::Suspects(leaks) => Some(leak_words::describe_largest(leaks)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
+use crate::cli::compare::pair::{ChangeColumns, ComparedFiles, Old};
 use crate::cli::prelude::*;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::{RecordedFile, RecordedInput, RecordedProfile};
@@ -10,7 +10,7 @@ use hprof_index::Heap;
 use hprof_index::layout::sizes::Sizes;
 use hprof_query::change::Change;
 use hprof_query::compare::classes::{
-    ClassCensus, ClassChange, ComparedFigures, ComparedGroupBy, ComparedQuery,
+    ClassCensus, ClassChange, ClassDiffGrouping, ComparedFigures, ComparedQuery,
 };
 use hprof_query::histogram::{HistogramOrder, Scope, With};
 use hprof_query::naming::stable_names;
@@ -88,8 +88,8 @@ pub(super) const CLASS: DiffKind = DiffKind {
     about: "The default. A row is a class; classes of one name and one loader name are one row.",
     unit: "rows",
     options: &["PATTERN", "--live", "--retained", "--sort", "--sort retained"],
-    compare: |cx, args| run(cx, args, ComparedGroupBy::Class),
-    rows: || columns(ComparedGroupBy::Class, "class", true, false).fields(),
+    compare: |cx, args| run(cx, args, ClassDiffGrouping::Class),
+    rows: || columns(ClassDiffGrouping::Class, "class", true, false).fields(),
     summary_fields: || Columns::new(summary_columns()).fields(),
 };
 
@@ -98,8 +98,8 @@ pub(super) const PACKAGE: DiffKind = DiffKind {
     name: "package",
     summary: "Packages",
     about: "A row is a package.",
-    compare: |cx, args| run(cx, args, ComparedGroupBy::Package),
-    rows: || columns(ComparedGroupBy::Package, "package", true, false).fields(),
+    compare: |cx, args| run(cx, args, ClassDiffGrouping::Package),
+    rows: || columns(ClassDiffGrouping::Package, "package", true, false).fields(),
     ..CLASS
 };
 
@@ -108,8 +108,8 @@ pub(super) const LOADER: DiffKind = DiffKind {
     name: "loader",
     summary: "Class loaders",
     about: "A row is the class loaders of one name.",
-    compare: |cx, args| run(cx, args, ComparedGroupBy::Loader),
-    rows: || columns(ComparedGroupBy::Loader, "loader", true, false).fields(),
+    compare: |cx, args| run(cx, args, ClassDiffGrouping::Loader),
+    rows: || columns(ClassDiffGrouping::Loader, "loader", true, false).fields(),
     ..CLASS
 };
 
@@ -118,12 +118,12 @@ pub(super) const SUPERCLASS: DiffKind = DiffKind {
     name: "superclass",
     summary: "Classes with all their subclasses",
     about: "A row is a class that has subclasses, with all of them: rows contain one another.",
-    compare: |cx, args| run(cx, args, ComparedGroupBy::Superclass),
-    rows: || columns(ComparedGroupBy::Superclass, "superclass", true, false).fields(),
+    compare: |cx, args| run(cx, args, ClassDiffGrouping::Superclass),
+    rows: || columns(ClassDiffGrouping::Superclass, "superclass", true, false).fields(),
     ..CLASS
 };
 
-fn run(cx: &RunContext, args: &DiffArgs, group_by: ComparedGroupBy) -> anyhow::Result<Outcome> {
+fn run(cx: &RunContext, args: &DiffArgs, group_by: ClassDiffGrouping) -> anyhow::Result<Outcome> {
     let retained = args.retained || args.sort == Some(HistogramOrder::Retained);
     let sort_by =
         args.sort.unwrap_or(if retained { HistogramOrder::Retained } else { HistogramOrder::Bytes });
@@ -139,7 +139,7 @@ fn run(cx: &RunContext, args: &DiffArgs, group_by: ComparedGroupBy) -> anyhow::R
     let beside =
         ClassesDiffSummary { old: Old::from_source(&old), before: before.total, after: after.total, changed };
     let change = |of: fn(&ComparedFigures) -> u64| format_signed(beside.change(of).delta());
-    let source = Pair { old, new };
+    let source = ComparedFiles { old, new };
     let title = args.group_by.name;
     let outcome = shown::show(cx, args, &source, counts, &[], |format| {
         let shown = shown::rows(args, format, &rows, |row| row.status);
@@ -175,7 +175,7 @@ fn census(
         );
         let mut census = ClassCensus::default();
         if let RecordedFile::Text { report, .. } = &mut recorded.file {
-            text::find_loaders(&file, report)?;
+            text::resolve_loaders(&file, report)?;
             let heap = report.heap.as_ref().ok_or_else(|| {
                 anyhow::anyhow!(
                     "{path} contains no HEAP DUMP; `--group-by sites` compares recorded allocations"
@@ -211,7 +211,7 @@ impl ClassesDiffSummary {
 }
 
 fn columns<'a>(
-    group_by: ComparedGroupBy,
+    group_by: ClassDiffGrouping,
     title: &'static str,
     retained: bool,
     hides_values: bool,
@@ -224,11 +224,11 @@ fn columns<'a>(
     };
     let name = |key| Column::new(key, |row: &&ClassChange| Value::from(&*row.key.name));
     let (mut columns, key) = match group_by {
-        ComparedGroupBy::Class | ComparedGroupBy::Superclass => {
+        ClassDiffGrouping::Class | ClassDiffGrouping::Superclass => {
             (vec![name(names::CLASS), loader()], names::CLASS)
         }
-        ComparedGroupBy::Package => (vec![name(names::PACKAGE)], names::PACKAGE),
-        ComparedGroupBy::Loader => (vec![loader()], names::LOADER),
+        ClassDiffGrouping::Package => (vec![name(names::PACKAGE)], names::PACKAGE),
+        ClassDiffGrouping::Loader => (vec![loader()], names::LOADER),
     };
     columns.push(shown::status(|row: &&ClassChange| row.status));
     let instances = ChangeColumns::new(names::INSTANCES, |row: &&ClassChange| Some(row.instances));
@@ -241,10 +241,10 @@ fn columns<'a>(
     if retained {
         shown.extend(of_retained.in_table(["retained +/-", "retained"]));
     }
-    if group_by != ComparedGroupBy::Class {
+    if group_by != ClassDiffGrouping::Class {
         columns.extend(ChangeColumns::new(names::CLASSES, |row: &&ClassChange| Some(row.classes)).columns());
     }
-    if group_by == ComparedGroupBy::Loader {
+    if group_by == ClassDiffGrouping::Loader {
         let loaders = ChangeColumns::new(names::LOADERS, |row: &&ClassChange| Some(row.loaders));
         columns.extend(loaders.columns());
         shown.extend(loaders.in_table(["loaders +/-", "loaders"]));

@@ -1,6 +1,6 @@
 //! `diff --group-by place`: growth by place (path of fields to the memory).
 
-use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
+use crate::cli::compare::pair::{ChangeColumns, ComparedFiles, Old};
 use crate::cli::compare::place_lines;
 use crate::cli::prelude::*;
 use crate::cli::shared::commands::{self, Commands, NextCommand};
@@ -41,7 +41,7 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let nothing = format!("no place has changed by {least} or more (--min-change)");
     let width = place_lines::width(cx, &args.output);
     let steps = next(&new_input, &changes);
-    let source = Pair { old, new };
+    let source = ComparedFiles { old, new };
     cx.for_each_format(args.output.format(), |cx, format| {
         let rows = changes.rows.iter().take(args.rows(format)).map(|change| PlaceDiffLine { change, grown });
         let mut answer = Answer::new(columns(width), rows)

@@ -1,6 +1,6 @@
 //! `diff --group-by properties`: differences between the system properties.
 
-use crate::cli::compare::pair::{Old, Pair};
+use crate::cli::compare::pair::{ComparedFiles, Old};
 use crate::cli::prelude::*;
 use hprof_query::compare::properties::{PropertyCensus, PropertyChange};
 use hprof_query::dictionary::Side;
@@ -34,7 +34,7 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
         .filter(|(_, census)| census.is_empty())
         .map(|(heap, _)| format!("{} contains no system properties", heap.path().display()))
         .collect();
-    shown::show(cx, args, &Pair { old, new }, counts, &without, |format| {
+    shown::show(cx, args, &ComparedFiles { old, new }, counts, &without, |format| {
         Answer::new(columns(), shown::rows(args, format, &rows, |row| row.status))
             .with_summary(&shown::only_summary_columns(), &beside)
     })

@@ -1,6 +1,6 @@
 //! Code shared by comparisons of recordings: notes on stderr, outcome, columns of rows that are stacks.
 
-use crate::cli::compare::pair::Pair;
+use crate::cli::compare::pair::ComparedFiles;
 use crate::cli::prelude::*;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::{RecordedInput, RecordedProfile};
@@ -11,7 +11,7 @@ use super::DiffArgs;
 use super::shown::{Counts, NOTHING};
 
 /// The old and the new recording.
-pub(super) type Recordings = Pair<RecordedProfile, RecordedProfile>;
+pub(super) type Recordings = ComparedFiles<RecordedProfile, RecordedProfile>;
 
 /// Opens the old and the new file.
 pub(super) fn open(
@@ -19,7 +19,7 @@ pub(super) fn open(
     open: impl Fn(&RecordedInput) -> anyhow::Result<RecordedProfile>,
 ) -> anyhow::Result<Recordings> {
     let [old, new] = args.input.recorded_inputs();
-    Ok(Pair { old: open(&old)?, new: open(&new)? })
+    Ok(ComparedFiles { old: open(&old)?, new: open(&new)? })
 }
 
 /// Prints a note, unless --quiet is given.

@@ -1,6 +1,6 @@
 //! `diff --group-by roots`: differences between the numbers of GC roots of each kind.
 
-use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
+use crate::cli::compare::pair::{ChangeColumns, ComparedFiles, Old};
 use crate::cli::prelude::*;
 use hprof_query::compare::root_counts::{RootCensus, RootChange};
 
@@ -27,7 +27,7 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let rows = RootCensus::compare(&before, &after);
     let counts = Counts::from_statuses(rows.iter().map(|row| row.status));
     let beside = DiffSummary { old: Old::from_source(&old), changed: counts.changed };
-    shown::show(cx, args, &Pair { old, new }, counts, &[], |format| {
+    shown::show(cx, args, &ComparedFiles { old, new }, counts, &[], |format| {
         Answer::new(columns(), shown::rows(args, format, &rows, |row| row.status))
             .with_summary(&shown::only_summary_columns(), &beside)
     })

@@ -1,6 +1,6 @@
 //! `diff --group-by strings`: differences between String contents.
 
-use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
+use crate::cli::compare::pair::{ChangeColumns, ComparedFiles, Old};
 use crate::cli::object::strings::DEFAULT_CHARS;
 use crate::cli::prelude::*;
 use crate::cli::shared::limit::limit;
@@ -34,7 +34,7 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let (new, after) = census(cx, &new_input, Some(&before))?;
     let format = args.output.format();
     let keep = if shown::leaves_out_same(format) { Keep::Changed } else { Keep::All };
-    let source = Pair { old, new };
+    let source = ComparedFiles { old, new };
     let shown = new_input.with_threads(|| {
         let dumps = (source.old.dump()?, source.new.dump()?);
         let found = StringCensus::compare((before, dumps.0), (after, dumps.1), keep, args.top.rows(format))?;
@@ -59,7 +59,7 @@ fn census(
 fn show(
     cx: &RunContext,
     args: &DiffArgs,
-    source: &Pair<Session, Session>,
+    source: &ComparedFiles<Session, Session>,
     found: &StringComparison,
     (old, new): (Dump<'_>, Dump<'_>),
 ) -> anyhow::Result<Outcome> {

@@ -1,6 +1,6 @@
 //! `diff --group-by threads`: new, ended and changed threads.
 
-use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
+use crate::cli::compare::pair::{ChangeColumns, ComparedFiles, Old};
 use crate::cli::prelude::*;
 use hprof_query::change::Change;
 use hprof_query::compare;
@@ -40,7 +40,7 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
         .filter(|(_, census)| census.threads == 0)
         .map(|(session, _)| format!("{} contains no threads", session.header().path))
         .collect();
-    shown::show(cx, args, &Pair { old, new }, counts, &without, |format| {
+    shown::show(cx, args, &ComparedFiles { old, new }, counts, &without, |format| {
         Answer::new(columns(), shown::rows(args, format, &rows, |row| row.status))
             .with_summary(&DiffTotal::columns(names::THREADS), &beside)
             .total([("threads +/-", format_signed(threads.delta())), ("name", "total".to_owned())])

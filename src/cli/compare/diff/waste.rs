@@ -1,6 +1,6 @@
 //! `diff --group-by waste`: differences between the wasted memory of each kind.
 
-use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
+use crate::cli::compare::pair::{ChangeColumns, ComparedFiles, Old};
 use crate::cli::prelude::*;
 use hprof_query::change::Change;
 use hprof_query::compare::waste::{WasteCensus, WasteChange};
@@ -31,7 +31,7 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let wasted_bytes = Change { old: before.wasted_bytes, new: after.wasted_bytes };
     let summary = DiffSummary { old: Old::from_source(&old), changed: counts.changed };
     let beside = DiffTotal { summary, total: wasted_bytes };
-    shown::show(cx, args, &Pair { old, new }, counts, &[], |format| {
+    shown::show(cx, args, &ComparedFiles { old, new }, counts, &[], |format| {
         Answer::new(columns(), shown::rows(args, format, &rows, |row| row.status))
             .with_summary(&DiffTotal::columns(names::WASTED_BYTES), &beside)
             .total([

@@ -11,7 +11,7 @@ use crate::cli::shared::messages;
 use crate::cli::shared::terminal::progress_bar::Bar;
 use hprof_index::open::heap::{StageReport, StageState};
 use hprof_index::{DumpGraph, Heap, Options, Progress};
-use hprof_query::leaks::heap_places::keep_places;
+use hprof_query::leaks::heap_places::store_places;
 
 use self::file::File;
 
@@ -101,7 +101,7 @@ pub(crate) fn run(cx: &RunContext, args: &IndexArgs) -> anyhow::Result<Outcome> 
 fn build(path: &Path, options: &Options, bar: &Bar) -> anyhow::Result<Heap> {
     let (heap, graph) = Heap::build_index(path, options, bar)?;
     bar.begin("finding places", 0);
-    keep_places(&DumpGraph::new(&heap, &graph).with_records(bar)?)?;
+    store_places(&DumpGraph::new(&heap, &graph).with_records(bar)?)?;
     bar.end();
     Ok(heap)
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use hprof_query::redact::ClassRenames;
 
 use super::{WhatGoes, with_suffix};
-use crate::cli::shared::output::file::{Existing, OldFile, OutFile};
+use crate::cli::shared::output::file::{OldFile, OutFile, OverwritePolicy};
 
 /// Suffix of the file's name, appended to the name of the redacted dump.
 pub(crate) const SUFFIX: &str = ".classes.json";
@@ -40,7 +40,7 @@ impl ClassMapping {
         what: &WhatGoes,
         output: &Path,
         inputs: &[&Path],
-        existing: Existing,
+        existing: OverwritePolicy,
     ) -> anyhow::Result<Self> {
         let path = path(output);
         if !what.classes.is_empty() {
@@ -50,11 +50,11 @@ impl ClassMapping {
     }
 
     /// Finds the file with old class names of the dump that is replaced.
-    pub(crate) fn find_old(output: &Path, existing: Existing) -> anyhow::Result<Self> {
+    pub(crate) fn find_old(output: &Path, existing: OverwritePolicy) -> anyhow::Result<Self> {
         let path = path(output);
         let Some(old) = OldFile::find(&path) else { return Ok(Self::None) };
         ensure!(
-            existing == Existing::Replace,
+            existing == OverwritePolicy::Replace,
             "cannot write {}: {} exists, for another dump; use another name, or --force to remove it",
             output.display(),
             path.display()

@@ -21,9 +21,9 @@ pub(super) struct Object<'a> {
     /// The object without its fields and elements.
     pub(super) shown: ShownObject,
     /// Fields, followed by elements.
-    pub(super) parts: Items<'a, PartLine>,
+    pub(super) parts: LazyItems<'a, PartLine>,
     /// Referrers, with `--incoming`.
-    pub(super) referrers: Option<Items<'a, Referrer>>,
+    pub(super) referrers: Option<LazyItems<'a, Referrer>>,
     /// Array as a text, with `--as`.
     pub(super) data: Option<ArrayText>,
     /// Description by a framework's rule, if one matches.
@@ -31,7 +31,7 @@ pub(super) struct Object<'a> {
 }
 
 /// Function that returns items, which are computed as they are needed.
-pub(super) type Items<'a, T> = &'a (dyn Fn() -> Box<dyn Iterator<Item = T> + 'a> + Sync);
+pub(super) type LazyItems<'a, T> = &'a (dyn Fn() -> Box<dyn Iterator<Item = T> + 'a> + Sync);
 
 /// A row in the table of fields or elements.
 pub(super) enum PartLine {
@@ -122,7 +122,7 @@ fn loader_object(loader: &ShownLoader) -> Value<'static> {
 }
 
 /// Returns a JSON list of records that are computed while they are written.
-fn lazy_records<'a, T: 'a>(columns: &Arc<Columns<'static, T>>, items: Items<'a, T>) -> Value<'a> {
+fn lazy_records<'a, T: 'a>(columns: &Arc<Columns<'static, T>>, items: LazyItems<'a, T>) -> Value<'a> {
     let columns = columns.clone();
     Value::LazyList(LazyList::new(move || {
         let columns = columns.clone();

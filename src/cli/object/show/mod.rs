@@ -15,7 +15,7 @@ use hprof_query::frameworks::{FrameworkDescription, KnownFrameworks};
 use hprof_query::naming::suggestions;
 use hprof_query::paths::steps::View;
 use hprof_query::recordings::profile::text::show as text_show;
-use hprof_query::show::{self, ClassFound, Data, NamedClass, Referrer, Shower, ShownObject, ShownPart};
+use hprof_query::show::{self, ClassCandidate, ClassFound, Data, Referrer, Shower, ShownObject, ShownPart};
 use hprof_report::number::format_count;
 use hprof_values::{ObjectId, TraceSerial};
 
@@ -165,7 +165,7 @@ enum Missing {
     /// The class does not exist; with similar names.
     Class(Vec<String>),
     /// Several classes have the name: the first of them, and their number.
-    Ambiguous(Vec<NamedClass>, u64),
+    Ambiguous(Vec<ClassCandidate>, u64),
     /// The class has no class object in the dump.
     NotDumped(String),
 }
@@ -357,7 +357,7 @@ fn of_text(
         let more_referrers = found.referrers.len().saturating_sub(most);
         let parts = || boxed(fields.iter().chain(&found.elements).cloned().map(PartLine::Part));
         let referrers = || boxed(found.referrers.iter().take(most).cloned());
-        let referrers: Option<columns::Items<'_, _>> = args.incoming.then_some(&referrers);
+        let referrers: Option<columns::LazyItems<'_, _>> = args.incoming.then_some(&referrers);
         let object = Object { shown, parts: &parts, referrers, data: None, known: None };
         write(cx, args, format, recorded, object, None, more_referrers)
     })?;

@@ -10,7 +10,7 @@ use crate::cli::shared::recording::{RecordedFile, RecordedInput, RecordedProfile
 use crate::cli::shared::stack::StackedOutput;
 use hprof_query::naming::pattern::{ClassPattern, MethodPattern};
 use hprof_query::recordings::cputime::{TimeOrder, TimeQuery};
-use hprof_query::recordings::monitors::WaitQuestion;
+use hprof_query::recordings::monitors::WaitQuery;
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight::{FlightFacts, MonitorEvent};
 use hprof_query::recordings::stack_filter::StackFilter;
@@ -158,7 +158,7 @@ pub(crate) fn run(cx: &RunContext, args: &MonitorsArgs) -> anyhow::Result<Outcom
             Ok(outcome)
         }
         MonitorView::Waits => {
-            let question = WaitQuestion { monitors, top };
+            let question = WaitQuery { monitors, top };
             let outcome = waits::show(cx, &recorded, &question, &args.shown.output)?;
             let names = || profile.waits.iter().filter_map(|wait| wait.monitor.as_deref());
             no_match::classes(cx, &args.input, &question.monitors, names);

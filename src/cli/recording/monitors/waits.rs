@@ -4,7 +4,7 @@ use crate::cli::prelude::*;
 use crate::cli::recording::columns::{self, RecordingSummary};
 use crate::cli::shared::recording::RecordedProfile;
 use hprof_query::dictionary::Name;
-use hprof_query::recordings::monitors::{self, WaitQuestion, WaitRow};
+use hprof_query::recordings::monitors::{self, WaitQuery, WaitRow};
 use hprof_query::recordings::traces;
 use hprof_report::escape;
 
@@ -12,7 +12,7 @@ use hprof_report::escape;
 pub(super) fn show(
     cx: &RunContext,
     recorded: &RecordedProfile,
-    question: &WaitQuestion,
+    question: &WaitQuery,
     output: &Output,
 ) -> anyhow::Result<Outcome> {
     let profile = &recorded.profile;

@@ -41,7 +41,7 @@ const DEFAULT_DEPTH: u32 = 1;
 const DEFAULT_DEPTH_MERGED: u32 = 5;
 
 /// Starting points of a listing of the dominator tree.
-pub(in crate::cli::retention) enum From {
+pub(in crate::cli::retention) enum StartingPoints {
     /// The objects that no other object dominates.
     Roots,
     /// A single object.
@@ -50,7 +50,7 @@ pub(in crate::cli::retention) enum From {
     Tops(Vec<TreePosition>),
 }
 
-impl From {
+impl StartingPoints {
     /// Returns the starting points as starts of queries.
     pub(super) fn starts(&self) -> Vec<Start> {
         match self {
@@ -135,7 +135,7 @@ impl DominatorsArgs {
     }
 
     /// Resolves the starting points; `None` if the object does not exist or none of the objects is reachable.
-    pub(super) fn from(&self, dump: &DumpGraph<'_>) -> Option<From> {
+    pub(super) fn from(&self, dump: &DumpGraph<'_>) -> Option<StartingPoints> {
         from(self.of.as_ref(), dump)
     }
 
@@ -169,18 +169,21 @@ impl DominatorsArgs {
 }
 
 /// Resolves the starting points for a selection; `None` if the object does not exist or none of the objects is reachable.
-pub(in crate::cli::retention) fn from(of: Option<&Selection>, dump: &DumpGraph<'_>) -> Option<From> {
-    let Some(of) = of.map(|of| of.resolve(dump.summary)) else { return Some(From::Roots) };
+pub(in crate::cli::retention) fn from(
+    of: Option<&Selection>,
+    dump: &DumpGraph<'_>,
+) -> Option<StartingPoints> {
+    let Some(of) = of.map(|of| of.resolve(dump.summary)) else { return Some(StartingPoints::Roots) };
     if let SelectionKind::Object(id) = &of.what {
         return dump
             .graph
             .tree
             .reachable_position(dump.graph.objects.addresses.index_of(*id)?)
-            .map(From::Object);
+            .map(StartingPoints::Object);
     }
     let classes = ClassSet::new(dump, std::slice::from_ref(&of), false);
     let tops = merged_by_class::tops(dump.graph, &classes);
-    if tops.is_empty() { None } else { Some(From::Tops(tops)) }
+    if tops.is_empty() { None } else { Some(StartingPoints::Tops(tops)) }
 }
 
 /// Prints a note why there is no starting point for a selection.

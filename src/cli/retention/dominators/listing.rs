@@ -11,7 +11,7 @@ use hprof_query::histogram::listing::{self, Listing, ListingQuery, ListingRow};
 use hprof_query::objects::label::Labels;
 use hprof_report::tree::{self, Branch};
 
-use super::arguments::{DominatorsArgs, From};
+use super::arguments::{DominatorsArgs, StartingPoints};
 use super::reachable::{self, ReachableTotal};
 use crate::cli::prelude::*;
 use crate::cli::shared::object;
@@ -31,15 +31,19 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
         };
         let (depth, tree) = (args.depth(), &dump.graph.tree);
         let mut listing = match &from {
-            From::Roots => listing::list(tree, &question(Start::Roots, depth)),
-            From::Object(position) if args.chain => listing::chain(tree, *position, args.top.rows(format)),
+            StartingPoints::Roots => listing::list(tree, &question(Start::Roots, depth)),
+            StartingPoints::Object(position) if args.chain => {
+                listing::chain(tree, *position, args.top.rows(format))
+            }
             _ if args.chain => {
                 anyhow::bail!(
                     "--chain needs the ID of one object: a class has several, each with its dominators"
                 )
             }
-            From::Object(position) => listing::list(tree, &question(Start::Object(*position), depth)),
-            From::Tops(tops) => {
+            StartingPoints::Object(position) => {
+                listing::list(tree, &question(Start::Object(*position), depth))
+            }
+            StartingPoints::Tops(tops) => {
                 listing::list_tops(tree, tops, &question(Start::Roots, depth.saturating_sub(1)))
             }
         };
@@ -56,7 +60,7 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
         return args.without_start(cx, &session, columns(ReachableTotal::default()));
     };
     let labels = Labels::new(&session.dump()?);
-    let last_level = args.depth() - u32::from(!matches!(from, From::Object(_)));
+    let last_level = args.depth() - u32::from(!matches!(from, StartingPoints::Object(_)));
     let is_root: RoaringBitmap = graph.roots.objects().iter().map(|object| object.0).collect();
     let (mut branches, children) = (tree::branches(&depths), tree::children(&depths));
     let is_a_root =
@@ -91,11 +95,11 @@ fn with_totals<'a>(
     mut answer: Answer<'a, DominatorTreeLine<'a>>,
     args: &DominatorsArgs,
     whole: ReachableTotal,
-    from: &From,
+    from: &StartingPoints,
     listing: &Listing,
     reachable: u64,
 ) -> Answer<'a, DominatorTreeLine<'a>> {
-    if listing.others > 0 && !matches!(from, From::Object(_)) {
+    if listing.others > 0 && !matches!(from, StartingPoints::Object(_)) {
         answer = answer.total([
             ("retained", group_digits(listing.others_bytes)),
             ("%", whole.percent(listing.others_bytes)),
@@ -116,8 +120,8 @@ fn with_totals<'a>(
 }
 
 /// Returns the depth of each row, relative to the starting row of its subtree.
-fn depths(tree: &Tree, from: &From, places: &[(TreePosition, u32)]) -> Vec<u32> {
-    let is_of_several = matches!(from, From::Tops(_));
+fn depths(tree: &Tree, from: &StartingPoints, places: &[(TreePosition, u32)]) -> Vec<u32> {
+    let is_of_several = matches!(from, StartingPoints::Tops(_));
     let mut top: Option<(Range<TreePosition>, u32)> = None;
     let one = |(position, depth): &(TreePosition, u32)| match &top {
         Some((positions, first)) if !is_of_several || positions.contains(position) => {

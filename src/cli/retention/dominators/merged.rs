@@ -15,7 +15,7 @@ use hprof_report::tree::{self, Branch};
 use hprof_report::value::id;
 use hprof_values::ObjectId;
 
-use super::arguments::{DominatorsArgs, From};
+use super::arguments::{DominatorsArgs, StartingPoints};
 use super::listing::HELD_BY_SEVERAL;
 use super::reachable::{self, ReachableTotal};
 use crate::cli::prelude::*;
@@ -28,9 +28,9 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
     let (session, found) = Session::ask(cx, &args.input, |dump| {
         let Some(from) = args.from(dump) else { return Ok(None) };
         let (tops, one) = match from {
-            From::Roots => (None, 0),
-            From::Object(position) => (Some(vec![position]), 1),
-            From::Tops(tops) => (Some(tops), 0),
+            StartingPoints::Roots => (None, 0),
+            StartingPoints::Object(position) => (Some(vec![position]), 1),
+            StartingPoints::Tops(tops) => (Some(tops), 0),
         };
         let question = MergedQuery {
             tops: tops.as_deref().map_or(Tops::Roots, Tops::Objects),

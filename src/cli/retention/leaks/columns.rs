@@ -7,7 +7,7 @@ use hprof_query::leaks::contents::{ContentsLevel, Reason};
 use hprof_query::leaks::evidence::{ClassShare, Owner, Path, RetainedPart};
 use hprof_query::leaks::loader_holders::LoaderHolder;
 use hprof_query::leaks::thread_locals::ThreadLocalUse;
-use hprof_query::leaks::{LeakVerdict, NamedObject, Suspect, SuspectObject};
+use hprof_query::leaks::{LeakVerdict, NamedObject, Suspect, SuspectSubject};
 use hprof_report::column::JsonField;
 use hprof_report::number::hundredths;
 use hprof_report::value::{id, list, record};
@@ -200,7 +200,7 @@ fn join_texts(texts: impl IntoIterator<Item = String>) -> Value<'static> {
 
 fn named_object_columns<'c>() -> Columns<'c, NamedObject> {
     let what = |named_object_columns: &NamedObject| {
-        if named_object_columns.is_class_object { SuspectObject::Class } else { SuspectObject::Instance }
+        if named_object_columns.is_class_object { SuspectSubject::Class } else { SuspectSubject::Instance }
     };
     Columns::new([
         Column::new(names::OBJECT, |named: &NamedObject| id(named.object)),
@@ -264,7 +264,7 @@ fn owner<'c>() -> Columns<'c, Owner> {
 
 fn levels<'c>() -> Columns<'c, ContentsLevel> {
     let what = |level: &ContentsLevel| {
-        if level.is_class_object { SuspectObject::Class } else { SuspectObject::Instance }
+        if level.is_class_object { SuspectSubject::Class } else { SuspectSubject::Instance }
     };
     Columns::new([
         Column::new(names::CLASS, |level: &ContentsLevel| (&level.class).into()),

@@ -55,7 +55,7 @@ fn describe_owner(owner: &Owner) -> String {
 
 /// Describes what accumulates: `55,417 x orders.Order`.
 pub(super) fn elements(suspect: &Suspect) -> Option<String> {
-    if let Some(container) = suspect.told_container() {
+    if let Some(container) = suspect.explained_container() {
         return Some(containers::elements(container, false));
     }
     if !suspect.is_by_mat() {

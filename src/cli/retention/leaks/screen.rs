@@ -51,7 +51,7 @@ pub(super) fn sections(session: &Session, told: &LeaksReport) -> Vec<Section> {
 pub(super) fn other_suspects(leaks: &Leaks) -> impl Iterator<Item = (usize, &Suspect)> {
     let is_told = |at: usize| leaks.conclusions.iter().any(|conclusion| conclusion.suspect() == at);
     let all = leaks.suspects.iter().enumerate();
-    all.filter(move |(at, suspect)| !is_told(*at) && !suspect.is_told_elsewhere())
+    all.filter(move |(at, suspect)| !is_told(*at) && !suspect.has_judgement_row())
 }
 
 /// Renders a conclusion: the suspect, or the class loaders, why they are alive, and the suspects that they explain.

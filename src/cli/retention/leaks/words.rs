@@ -6,7 +6,7 @@ use hprof_query::leaks::evidence::{Path, Paths};
 use hprof_query::leaks::off_heap::OffHeapUse;
 use hprof_query::leaks::{
     Cause, Conclusion, LargestFinding, LeakVerdict, Leaks, MapEntry, NamedElements, NamedObject, OtherHolder,
-    Suspect, SuspectKind, SuspectObject,
+    Suspect, SuspectKind, SuspectSubject,
 };
 use hprof_query::paths::steps::RootView;
 use hprof_query::threads::StackFrame;
@@ -147,7 +147,7 @@ pub(crate) fn is_suspect(leaks: &Leaks) -> bool {
 
 /// Describes the biggest object, without a full stop. If the object is not a leak suspect, the text begins by saying so, and
 /// refers to the conclusions.
-pub(crate) fn largest(leaks: &Leaks) -> String {
+pub(crate) fn describe_largest(leaks: &Leaks) -> String {
     match leaks.largest() {
         Some(LargestFinding::Conclusion(one)) => claim(leaks, one).text(leaks),
         Some(LargestFinding::Holder(row)) => {
@@ -358,7 +358,7 @@ fn what_accumulates(suspect: &Suspect) -> String {
             format!("One {class} of {}{}", human_bytes(of), held.unwrap_or_default())
         }
         Some(Reason::Chain { class, chains, objects, is_whole })
-            if suspect.told_container().is_none_or(|container| container.are_nodes) =>
+            if suspect.explained_container().is_none_or(|container| container.are_nodes) =>
         {
             let least = if *is_whole { "" } else { "at least " };
             let links = format!("{least}{} x {}", group_digits(*objects), holder::simple(class, false));
@@ -366,7 +366,7 @@ fn what_accumulates(suspect: &Suspect) -> String {
                 1 => format!("a chain of {links}"),
                 _ => format!("{links} in {} chains", group_digits(*chains)),
             };
-            let are_nodes = suspect.told_container().is_some_and(|container| container.are_nodes);
+            let are_nodes = suspect.explained_container().is_some_and(|container| container.are_nodes);
             let elements = elements(suspect).filter(|_| !are_nodes);
             let elements = elements.map(|text| format!(", with {text}")).unwrap_or_default();
             let holder = place(suspect).unwrap_or_else(|| subject(suspect));
@@ -391,9 +391,9 @@ fn further_sentences(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
     let is_group = suspect.kind == SuspectKind::Group;
     if suspect.verdict == LeakVerdict::Accumulation && !is_group {
         all.extend(match suspect.what {
-            SuspectObject::Thread => Some(thread(suspect)),
-            SuspectObject::Class | SuspectObject::ClassLoader => keeps_alive(suspect),
-            SuspectObject::Instance => None,
+            SuspectSubject::Thread => Some(thread(suspect)),
+            SuspectSubject::Class | SuspectSubject::ClassLoader => keeps_alive(suspect),
+            SuspectSubject::Instance => None,
         });
     }
     if suspect.verdict == LeakVerdict::Accumulation
@@ -407,7 +407,7 @@ fn further_sentences(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
         Some(Reason::Threads { place, .. }) => place.method != Some(frame.qualified_method()),
         _ => true,
     };
-    if let (SuspectObject::Thread, Some(frame)) = (suspect.what, suspect.frame.as_ref().filter(is_told)) {
+    if let (SuspectSubject::Thread, Some(frame)) = (suspect.what, suspect.frame.as_ref().filter(is_told)) {
         let which = if is_group { "The largest of them".to_owned() } else { capital(&subject(suspect)) };
         all.push(format!("{which} is in {}.", frame.qualified_method()));
     }
@@ -438,7 +438,7 @@ fn further_sentences(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
         } else if paths.is_weak {
             all.push("Only weak, phantom or finalizer references keep it alive.".to_owned());
         }
-        if suspect.verdict == LeakVerdict::Accumulation && suspect.what != SuspectObject::Thread {
+        if suspect.verdict == LeakVerdict::Accumulation && suspect.what != SuspectSubject::Thread {
             all.extend(frame(paths));
         }
         if suspect.verdict == LeakVerdict::Accumulation && !is_group {
@@ -465,7 +465,7 @@ fn keeps_alive(suspect: &Suspect) -> Option<String> {
     let field = held.reference.as_deref()?;
     let class = at.checked_sub(1).and_then(|holder| steps.get(holder)).and_then(|step| step.label.as_deref());
     Some(match (suspect.what, class) {
-        (SuspectObject::ClassLoader, Some(class)) => {
+        (SuspectSubject::ClassLoader, Some(class)) => {
             format!("Static field {field} of class {class} keeps it alive, as long as {subject} does.")
         }
         _ => format!("Static field {field} of {subject} keeps it alive."),
@@ -487,7 +487,7 @@ fn threads(suspect: &Suspect, paths: &Paths) -> Option<String> {
         .root
         .thread
         .as_ref()
-        .filter(|_| !paths.only_frames && suspect.what != SuspectObject::Thread);
+        .filter(|_| !paths.only_frames && suspect.what != SuspectSubject::Thread);
     let root = root.and_then(|thread| thread.name.as_ref());
     let names: Vec<String> =
         root.into_iter().chain(&paths.other_threads).map(|name| escape::quoted(name)).collect();
@@ -577,19 +577,19 @@ pub(super) fn subject(suspect: &Suspect) -> String {
 }
 
 /// Describes an object by its kind or class, and its label or ID.
-fn object_name(named: &NamedObject, what: SuspectObject) -> String {
+fn object_name(named: &NamedObject, what: SuspectSubject) -> String {
     let class = named.class.as_deref().unwrap_or("<unknown class>");
     let label = named.label.as_ref().map(|label| format!(" {}", escape::quoted(label)));
     match what {
-        SuspectObject::Thread => match label {
+        SuspectSubject::Thread => match label {
             Some(label) => format!("thread{label}"),
             None => format!("thread {:#x}", named.object),
         },
-        SuspectObject::Class => format!("class {class}"),
-        SuspectObject::ClassLoader => {
+        SuspectSubject::Class => format!("class {class}"),
+        SuspectSubject::ClassLoader => {
             format!("class loader {}{}", class, label.unwrap_or_else(|| format!(" {:#x}", named.object)))
         }
-        SuspectObject::Instance => format!("{class} {:#x}", named.object),
+        SuspectSubject::Instance => format!("{class} {:#x}", named.object),
     }
 }
 

@@ -9,7 +9,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
 use hprof_query::objects::selection::{Selection, SelectionKind};
 use hprof_query::objects::strength::Exclusions;
-use hprof_query::paths::merged::{self, MergedPaths, More, PathNode, Show};
+use hprof_query::paths::merged::{self, MergeLimits, MergedPaths, OmittedPaths, PathNode};
 use hprof_query::paths::steps::{ObjectStep, RootView, View};
 use hprof_report::tree::{self, Branch};
 use hprof_report::value::id;
@@ -48,7 +48,7 @@ pub(super) fn run(
     output: &Output,
     selections: &[Selection],
     excluded: Exclusions,
-    show: Show,
+    show: MergeLimits,
 ) -> anyhow::Result<Outcome> {
     let format = output.format();
     let (session, trees) =
@@ -77,7 +77,7 @@ fn find(
     dump: &Dump<'_>,
     selections: &[Selection],
     (excluded, formats): (Exclusions, &[Format]),
-    show: Show,
+    show: MergeLimits,
 ) -> anyhow::Result<Trees> {
     let view = View::new(dump);
     let sets: Vec<RoaringBitmap> = selections.iter().map(|selection| selection.objects(dump)).collect();
@@ -225,7 +225,7 @@ enum MergedPathLine {
     /// Number of omitted steps in between.
     Between(usize),
     /// Number of nodes omitted below a node, or of omitted roots.
-    More(More),
+    More(OmittedPaths),
 }
 
 /// Returns the lines of the table: indentation, whether a line starts a branch, and content. Only branches are
@@ -242,7 +242,7 @@ fn lines(trees: &Trees) -> Vec<(u32, bool, MergedPathLine)> {
     let branches =
         |at: usize, node: &PathNode| below.get(at).copied().unwrap_or(0) + usize::from(node.more.nodes > 0);
     // The line about omitted nodes follows all nodes that are shown at the same level.
-    let mut open: Vec<(u32, u32, More)> = Vec::new();
+    let mut open: Vec<(u32, u32, OmittedPaths)> = Vec::new();
     let mut depths = vec![0u32; nodes.len()];
     let mut lines: Vec<(u32, bool, MergedPathLine)> = Vec::new();
     let mut steps = 0;
@@ -265,7 +265,7 @@ fn lines(trees: &Trees) -> Vec<(u32, bool, MergedPathLine)> {
         steps = if starts { 0 } else { steps + 1 };
         lines.push((depth, starts, MergedPathLine::Node(at)));
         if branches(at, node) != 1 || node.more.nodes > 0 {
-            shorten(&mut lines, trees, at + 1 - steps..at + 1);
+            collapse_chain(&mut lines, trees, at + 1 - steps..at + 1);
             steps = 0;
         }
         if node.more.nodes > 0 {
@@ -282,7 +282,7 @@ fn lines(trees: &Trees) -> Vec<(u32, bool, MergedPathLine)> {
 }
 
 /// Shortens the lines of these last nodes, a sequence without a branch.
-fn shorten(lines: &mut Vec<(u32, bool, MergedPathLine)>, trees: &Trees, nodes: Range<usize>) {
+fn collapse_chain(lines: &mut Vec<(u32, bool, MergedPathLine)>, trees: &Trees, nodes: Range<usize>) {
     let kept = lines.len().saturating_sub(nodes.len());
     let Some((depth, ..)) = lines.get(kept) else { return };
     let depth = *depth;

@@ -6,7 +6,7 @@ pub(super) mod objects;
 
 use hprof_query::objects::selection::{Selection, SelectionKind};
 use hprof_query::objects::strength::{Exclusions, Strength};
-use hprof_query::paths::merged::Show;
+use hprof_query::paths::merged::MergeLimits;
 use hprof_values::{ObjectId, RootKind};
 
 use crate::cli::prelude::*;
@@ -103,12 +103,12 @@ impl PathsToRootArgs {
     }
 
     /// Returns the limits on how much of the merged paths is shown.
-    fn show(&self) -> Show {
+    fn show(&self) -> MergeLimits {
         let top = self.top.rows(self.output.format());
         // A limit below each node alone does not limit the result: its levels multiply.
         let branches = top.map(|top| top.max(DEFAULT_BRANCHES));
         let has_examples = top.is_some() && !self.top.is_given();
-        Show { top, depth: self.depth.filter(|depth| *depth > 0), branches, has_examples }
+        MergeLimits { top, depth: self.depth.filter(|depth| *depth > 0), branches, has_examples }
     }
 
     /// Prints notes about options that have no effect because they apply only to classes or only to objects.

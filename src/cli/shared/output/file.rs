@@ -22,17 +22,17 @@ use hprof_index::storage::temporary_files::{Temporary, remove_abandoned_files};
 pub(crate) struct OutFile {
     place: FileTarget,
     to: To,
-    existing: Existing,
+    existing: OverwritePolicy,
 }
 
 /// Handling of an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Existing {
+pub(crate) enum OverwritePolicy {
     Replace,
     Keep,
 }
 
-impl Existing {
+impl OverwritePolicy {
     /// Returns the handling according to `--force`.
     pub(crate) fn new(is_forced: bool) -> Self {
         if is_forced { Self::Replace } else { Self::Keep }
@@ -119,7 +119,7 @@ impl OutFile {
             // A pipe or socket of this process, which has no path: `/dev/stdout`.
             if place.dir.is_of_processes() && target.is_relative() {
                 let to = To::Directly(place.dir.write_device(&place.name, true).with_context(fail)?);
-                return Ok(Self { place, to, existing: Existing::Replace });
+                return Ok(Self { place, to, existing: OverwritePolicy::Replace });
             }
             place = FileTarget::new(directory_of(&place.path).join(target), path)?;
             there = place.existing()?;
@@ -136,18 +136,22 @@ impl OutFile {
             }
             Some(EntryKind::Other | EntryKind::Link) => {
                 let to = To::Directly(place.dir.write_device(&place.name, false).with_context(fail)?);
-                return Ok(Self { place, to, existing: Existing::Replace });
+                return Ok(Self { place, to, existing: OverwritePolicy::Replace });
             }
             Some(EntryKind::File) | None => {}
         }
         let mode = there.map_or(0o666, |there| mode_of_copy(&there, group_in(&place.dir)));
         let file = temporary(path, &place.dir, mode & mode_of_files(inputs, &place.dir))?;
-        Ok(Self { place, to: To::Temporary(file), existing: Existing::Replace })
+        Ok(Self { place, to: To::Temporary(file), existing: OverwritePolicy::Replace })
     }
 
     /// Starts writing the file `path`, which only its owner may read: it contains a heap. Symbolic links are not
     /// followed, input files are never replaced, and other existing files only if requested.
-    pub(crate) fn create_private(path: &Path, inputs: &[&Path], existing: Existing) -> anyhow::Result<Self> {
+    pub(crate) fn create_private(
+        path: &Path,
+        inputs: &[&Path],
+        existing: OverwritePolicy,
+    ) -> anyhow::Result<Self> {
         let refused = |why: &str| anyhow::anyhow!("cannot write {}: {why}", path.display());
         let place = FileTarget::new(path.to_owned(), path)?;
         if let Some(there) = place.existing()? {
@@ -158,7 +162,7 @@ impl OutFile {
                 EntryKind::File if is_one_of(path, &there, inputs) => {
                     return Err(refused("it is an input file; use another name"));
                 }
-                EntryKind::File if existing == Existing::Keep => {
+                EntryKind::File if existing == OverwritePolicy::Keep => {
                     return Err(refused("it exists; use another name, or --force to replace it"));
                 }
                 EntryKind::File => {}
@@ -178,7 +182,7 @@ impl OutFile {
     ///
     /// Errors of the system: some file systems do not support links.
     #[cfg(target_os = "linux")]
-    pub(crate) fn link_private(path: &Path, file: &File, existing: Existing) -> io::Result<()> {
+    pub(crate) fn link_private(path: &Path, file: &File, existing: OverwritePolicy) -> io::Result<()> {
         let place = FileTarget::new(path.to_owned(), path).map_err(io::Error::other)?;
         publish_nameless(file, &place.dir, &place.name, existing)
     }
@@ -208,8 +212,8 @@ impl OutFile {
         self.to.writer().flush().with_context(fail)?;
         let named = match (self.to, self.existing) {
             (To::Directly(_), _) => Ok(()),
-            (To::Temporary(file), Existing::Replace) => file.publish(name),
-            (To::Temporary(file), Existing::Keep) => file.publish_new(name),
+            (To::Temporary(file), OverwritePolicy::Replace) => file.publish(name),
+            (To::Temporary(file), OverwritePolicy::Keep) => file.publish_new(name),
             #[cfg(target_os = "linux")]
             (To::Nameless(file), existing) => publish_nameless(&file, dir, name, existing),
         };
@@ -243,10 +247,17 @@ impl OldFile {
 
 /// Gives a nameless file its name.
 #[cfg(target_os = "linux")]
-fn publish_nameless(file: &File, dir: &Arc<OpenDir>, name: &OsStr, existing: Existing) -> io::Result<()> {
+fn publish_nameless(
+    file: &File,
+    dir: &Arc<OpenDir>,
+    name: &OsStr,
+    existing: OverwritePolicy,
+) -> io::Result<()> {
     match dir.link(file, name) {
         // An existing file is replaced atomically.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && existing == Existing::Replace => {
+        Err(error)
+            if error.kind() == io::ErrorKind::AlreadyExists && existing == OverwritePolicy::Replace =>
+        {
             // Other processes remove files that are not locked.
             let _ = file.try_lock();
             Temporary::link(dir, PREFIX, SUFFIX, file)?.publish(name)
@@ -552,8 +563,8 @@ mod tests {
         type Create = fn(&Path) -> anyhow::Result<OutFile>;
         let ways: [(&str, Create); 4] = [
             ("temporary", |path| OutFile::create(path, &[])),
-            ("new", |path| OutFile::create_private(path, &[], Existing::Keep)),
-            ("forced", |path| OutFile::create_private(path, &[], Existing::Replace)),
+            ("new", |path| OutFile::create_private(path, &[], OverwritePolicy::Keep)),
+            ("forced", |path| OutFile::create_private(path, &[], OverwritePolicy::Replace)),
             ("dropped", |path| OutFile::create(path, &[])),
         ];
         for (way, create) in ways {
@@ -633,7 +644,7 @@ mod tests {
             let path = theirs.join(name);
             let error = OutFile::create(&path, &[]).map(drop).unwrap_err().to_string();
             assert!(error.contains(why) && error.contains(&path.display().to_string()), "{error}");
-            assert!(OutFile::create_private(&path, &[], Existing::Replace).is_err());
+            assert!(OutFile::create_private(&path, &[], OverwritePolicy::Replace).is_err());
         }
         assert_eq!(fs::read_dir(&ours).unwrap().count(), 0);
         OutFile::create(&theirs.join("own"), &[]).unwrap().commit().unwrap();

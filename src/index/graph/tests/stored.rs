@@ -138,7 +138,7 @@ impl ParentForest {
                 parent.map(TreePosition),
                 "dominator of {position}"
             );
-            assert_eq!(tree.ends_behind(TreePosition(position)), ending[at], "ends behind {position}");
+            assert_eq!(tree.ends_after(TreePosition(position)), ending[at], "ends behind {position}");
             assert_eq!(tree.retained_objects(TreePosition(position)), end - position);
             assert_eq!(
                 tree.retained_bytes(TreePosition(position)),

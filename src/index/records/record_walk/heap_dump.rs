@@ -78,7 +78,7 @@ impl RecordWalk<'_> {
                 Some(_) => self.search.chain(stated, ENOUGH).is_some(),
             };
             // Or only the tag is wrong.
-            if follows || (record.length > 0 && self.search.goes_on_behind(stated)) {
+            if follows || (record.length > 0 && self.search.goes_on_after(stated)) {
                 return (stated, RecordCompleteness::Yes);
             }
             if let Some(end) = self.wrapped_end(record, stated) {

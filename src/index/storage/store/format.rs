@@ -162,11 +162,11 @@ impl StageFile {
     fn is_right(&self, range: &Range<usize>, checks: &Checks) -> bool {
         let Some(section) = self.file.bytes().get(range.clone()) else { return false };
         if section.len() <= CHECKED_BYTES {
-            return checks.all_right(section);
+            return checks.all_valid(section);
         }
         (0..section.len()).step_by(CHECKED_BYTES).all(|start| {
             let part = start..section.len().min(start + CHECKED_BYTES);
-            let right = checks.are_right(section, part.start / BLOCK_BYTES..part.end.div_ceil(BLOCK_BYTES));
+            let right = checks.are_valid(section, part.start / BLOCK_BYTES..part.end.div_ceil(BLOCK_BYTES));
             self.file.give_back(range.start + part.start..range.start + part.end);
             right
         })
@@ -192,7 +192,7 @@ impl StageFile {
         for row in &self.sections {
             let (range, checks) = self.checks(row).ok_or(Unusable::Damaged)?;
             let bytes = self.file.bytes().get(range).ok_or(Unusable::Damaged)?;
-            if !checks.all_right(bytes) {
+            if !checks.all_valid(bytes) {
                 return Err(Unusable::Damaged);
             }
         }

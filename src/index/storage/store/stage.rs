@@ -53,8 +53,8 @@ impl Stage {
         }
     }
 
-    /// Returns `true` if this is a stored query result ([`crate::Heap::keep_answer`]): if it is missing, it is computed again.
-    pub const fn is_answer(self) -> bool {
+    /// Returns `true` if this is a stored query result ([`crate::Heap::store_result`]): if it is missing, it is computed again.
+    pub const fn is_stored_result(self) -> bool {
         matches!(self, Self::Places | Self::Overview | Self::Containers)
     }
 }

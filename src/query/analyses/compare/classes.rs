@@ -28,7 +28,7 @@ const MAX_SUPERCLASSES: usize = 64;
 
 /// Grouping of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ComparedGroupBy {
+pub enum ClassDiffGrouping {
     /// Classes with the same name and the same loader, both by their names across dumps (`stable_names`).
     #[default]
     Class,
@@ -68,7 +68,7 @@ pub struct ComparedFigures {
 #[derive(Debug, Clone, Default)]
 pub struct ComparedQuery {
     /// Grouping of the rows.
-    pub group_by: ComparedGroupBy,
+    pub group_by: ClassDiffGrouping,
     /// Patterns of class names; all classes match if there are none.
     pub patterns: Vec<ClassPattern>,
 }
@@ -154,12 +154,12 @@ impl ClassCensus {
                 })
             };
             let key = match question.group_by {
-                ComparedGroupBy::Package => {
+                ClassDiffGrouping::Package => {
                     ComparedKey { name: histogram::package_label(&class.name).into(), loader: None }
                 }
-                ComparedGroupBy::Loader => ComparedKey { name: "".into(), loader: loader() },
+                ClassDiffGrouping::Loader => ComparedKey { name: "".into(), loader: loader() },
                 // A text does not name the superclasses of all its classes.
-                ComparedGroupBy::Class | ComparedGroupBy::Superclass => {
+                ClassDiffGrouping::Class | ClassDiffGrouping::Superclass => {
                     ComparedKey { name: stable_names::stem(&class.name).into(), loader: loader() }
                 }
             };
@@ -230,7 +230,7 @@ impl KeyedClasses {
         let mut groups = Self {
             keys: Vec::new(),
             of_class: Vec::with_capacity(summary.classes().len()),
-            is_with_subclasses: question.group_by == ComparedGroupBy::Superclass,
+            is_with_subclasses: question.group_by == ClassDiffGrouping::Superclass,
         };
         let mut known: FxHashMap<ComparedKey, u32> = FxHashMap::default();
         let mut loaders: FxHashMap<ObjectId, Arc<str>> = FxHashMap::default();
@@ -249,13 +249,13 @@ impl KeyedClasses {
                 class.is_dumped().then(|| loader.clone())
             };
             let key = match question.group_by {
-                ComparedGroupBy::Class | ComparedGroupBy::Superclass => {
+                ClassDiffGrouping::Class | ClassDiffGrouping::Superclass => {
                     ComparedKey { name: stems.stem(name), loader: loader() }
                 }
-                ComparedGroupBy::Package => {
+                ClassDiffGrouping::Package => {
                     ComparedKey { name: histogram::package_label(name).into(), loader: None }
                 }
-                ComparedGroupBy::Loader => ComparedKey { name: "".into(), loader: loader() },
+                ClassDiffGrouping::Loader => ComparedKey { name: "".into(), loader: loader() },
             };
             // u32 can count all classes.
             let next = u32::try_from(groups.keys.len()).unwrap_or(NONE);

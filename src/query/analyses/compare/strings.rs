@@ -10,8 +10,8 @@ use std::io;
 use hprof_base::sorting::SortRows;
 use hprof_index::Dump;
 use hprof_model::strings::{
-    self, Basis, Copies, DumpSide, StringOrder, StringQuery, StringReader, StringReport, StringRows,
-    StringTotals,
+    self, DumpSide, DuplicateText, StringOrder, StringQuery, StringReader, StringReport, StringRows,
+    StringSearchContext, StringTotals,
 };
 
 use hprof_base::change::{Change, Status};
@@ -20,7 +20,7 @@ use hprof_base::change::{Change, Status};
 #[derive(Debug)]
 pub struct StringCensus {
     answer: StringReport,
-    basis: Basis,
+    basis: StringSearchContext,
 }
 
 /// Selection of rows by change.
@@ -83,7 +83,7 @@ impl StringCensus {
     /// # Errors
     /// If neither memory nor disk has space for a few numbers per String.
     pub fn new(dump: Dump<'_>, other: Option<&Self>) -> io::Result<Self> {
-        let basis = other.map_or_else(|| Basis::new(dump.graph), |other| other.basis.clone());
+        let basis = other.map_or_else(|| StringSearchContext::new(dump.graph), |other| other.basis.clone());
         let question = StringQuery {
             pattern: None,
             lengths: 0..=u64::MAX,
@@ -108,21 +108,21 @@ impl StringCensus {
     ) -> io::Result<StringComparison> {
         let ((old, before), (new, after)) = (old, new);
         let (before, after) = (before.objects, after.objects);
-        let is_kept = |copies: &Copies| keep == Keep::All || status(copies) != Status::Same;
-        let order = |a: &Copies, b: &Copies| {
-            let growth = |copies: &Copies| Reverse((bytes(copies).delta(), count(copies).delta()));
+        let is_kept = |copies: &DuplicateText| keep == Keep::All || status(copies) != Status::Same;
+        let order = |a: &DuplicateText, b: &DuplicateText| {
+            let growth = |copies: &DuplicateText| Reverse((bytes(copies).delta(), count(copies).delta()));
             growth(a).cmp(&growth(b)).then_with(|| a.order().cmp(&b.order()))
         };
         let top = top.unwrap_or(usize::MAX);
-        let keep_first = |all: &mut Vec<Copies>| {
+        let keep_first = |all: &mut Vec<DuplicateText>| {
             if top > 0 && top < all.len() {
                 all.select_nth_unstable_by(top - 1, order);
             }
             all.truncate(top);
         };
         // Limits each share like the total.
-        let reduce = |copies: &mut dyn Iterator<Item = Copies>| {
-            let mut kept: Vec<Copies> = copies.filter(is_kept).collect();
+        let reduce = |copies: &mut dyn Iterator<Item = DuplicateText>| {
+            let mut kept: Vec<DuplicateText> = copies.filter(is_kept).collect();
             let matching = kept.len() as u64;
             let changed = kept.iter().filter(|copies| status(copies) != Status::Same).count() as u64;
             keep_first(&mut kept);
@@ -153,17 +153,17 @@ impl StringCensus {
     }
 }
 
-fn count(copies: &Copies) -> Change {
+fn count(copies: &DuplicateText) -> Change {
     let [old, new] = copies.counts();
     Change { old, new }
 }
 
-fn bytes(copies: &Copies) -> Change {
+fn bytes(copies: &DuplicateText) -> Change {
     let [old, new] = copies.bytes();
     Change { old, new }
 }
 
-fn status(copies: &Copies) -> Status {
+fn status(copies: &DuplicateText) -> Status {
     let (count, bytes) = (count(copies), bytes(copies));
     Status::from_presence(count.old > 0, count.new > 0, count.delta() == 0 && bytes.delta() == 0)
 }

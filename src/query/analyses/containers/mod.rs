@@ -36,7 +36,7 @@ use hprof_index::storage::store::Stage;
 use hprof_index::{Dump, Heap, ObjectGraph};
 use hprof_values::ObjectId;
 
-use hprof_base::kept::KeptAnswer;
+use hprof_base::kept::StoredResult;
 use hprof_base::parallel;
 use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::collections::CollectionKind;
@@ -235,7 +235,7 @@ impl Containers {
     /// # Errors
     /// If there is neither memory nor disk space for two numbers for each object.
     pub fn find(dump: &Dump<'_>) -> io::Result<Self> {
-        let kept = KeptAnswer::new(dump, Stage::Containers, &VERSION.to_le_bytes());
+        let kept = StoredResult::new(dump, Stage::Containers, &VERSION.to_le_bytes());
         if let Some(known) = kept.read::<Self>().filter(|known| known.is_valid(dump.graph)) {
             return Ok(known);
         }
@@ -416,7 +416,7 @@ fn retained_bytes(tree: &Tree, position: TreePosition) -> u64 {
     for at in position.0..position.0.saturating_add(FEW) {
         let at = TreePosition(at);
         bytes = bytes.saturating_add(tree.shallow_bytes(at));
-        open = (open + 1).saturating_sub(tree.ends_behind(at));
+        open = (open + 1).saturating_sub(tree.ends_after(at));
         if open == 0 {
             return bytes;
         }

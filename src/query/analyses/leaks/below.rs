@@ -24,7 +24,9 @@ use super::nodes::{self, NodeForm};
 use super::other_holders::{common_holder, other_holders};
 use super::positions::{accumulated_at, common_bytes, retained_bytes};
 use super::reader::EvidenceReader;
-use super::{LeakVerdict, NamedElements, Suspect, SuspectCandidate, SuspectKind, SuspectObject, SuspectRule};
+use super::{
+    LeakVerdict, NamedElements, Suspect, SuspectCandidate, SuspectKind, SuspectRule, SuspectSubject,
+};
 
 /// Maximum number of other holders of a suspect that are reported.
 const MAX_OTHER_HOLDERS: usize = 4;
@@ -343,7 +345,7 @@ impl Suspects {
         let position = |object| graph.tree.reachable_position(object);
         let of_id = |id| position(graph.objects.addresses.index_of(id)?);
         let accumulates = |(row, _): &(&mut Suspect, &Vec<TreePosition>)| {
-            row.verdict == LeakVerdict::Accumulation && row.what != SuspectObject::Thread
+            row.verdict == LeakVerdict::Accumulation && row.what != SuspectSubject::Thread
         };
         for (row, positions) in self.rows.iter_mut().zip(&self.positions).filter(accumulates) {
             let known: Vec<TreePosition> =

@@ -8,7 +8,7 @@ use hprof_index::graph::numbers::TreePosition;
 use super::holders::Holder;
 use super::loaders::Loaders;
 use super::positions::{self, accumulated_at, common_bytes};
-use super::{LeakVerdict, Leaks, Suspect, SuspectKind, SuspectObject, SuspectRule, contents};
+use super::{LeakVerdict, Leaks, Suspect, SuspectKind, SuspectRule, SuspectSubject, contents};
 use hprof_base::sorting::SortRows;
 use hprof_model::dominators::retained_of_set::tops_of_positions;
 
@@ -89,7 +89,7 @@ impl Leaks {
     /// Returns the suspects that are large enough for a conclusion, largest retained size first.
     pub fn large(&self) -> impl Iterator<Item = &Suspect> {
         let is_told = |suspect: &&Suspect| {
-            !suspect.is_told_elsewhere()
+            !suspect.has_judgement_row()
                 && suspect.off_heap.is_none()
                 && self.is_large(suspect.retained_bytes)
         };
@@ -119,7 +119,7 @@ impl Leaks {
         // A suspect that only groups loaders is less specific than their holders.
         let is_only_loaders = |suspect: &Suspect| {
             suspect.kind == SuspectKind::Group
-                && suspect.what == SuspectObject::ClassLoader
+                && suspect.what == SuspectSubject::ClassLoader
                 && suspect.point.is_none()
         };
         let mut within: Vec<Vec<TreePosition>> = self
@@ -143,7 +143,7 @@ impl Leaks {
             let is_part = |(suspect, places): &(&Suspect, &Vec<TreePosition>)| {
                 let (own, all) = (common(places, &found.tops), suspect.retained_bytes);
                 let is_half = own >= all / 2 && all.saturating_sub(own) <= self.threshold_bytes;
-                !suspect.is_told_elsewhere() && (contents::is_most(own, all) || is_half)
+                !suspect.has_judgement_row() && (contents::is_most(own, all) || is_half)
             };
             let suspects = self.suspects.iter().zip(places).enumerate();
             let suspects: Vec<usize> =
@@ -190,7 +190,7 @@ impl Leaks {
             let is_part =
                 |larger: &Vec<_>| contents::is_most(common(&own, larger), suspect.accumulated_bytes);
             if !told.iter().any(is_part) {
-                let tops = suspect.told_container().map_or(own.as_slice(), |container| &container.tops);
+                let tops = suspect.explained_container().map_or(own.as_slice(), |container| &container.tops);
                 // If only a part of the threads' size is explained (a ThreadLocal), it is added without their
                 // positions.
                 let by_tree = match positions::retained_bytes(&graph.tree, tops) {

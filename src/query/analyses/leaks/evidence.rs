@@ -110,7 +110,7 @@ pub struct RetainedPart {
 
 impl RetainedPart {
     /// Merges another part that has the same place and class. Returns whether it was merged.
-    fn add(&mut self, other: &Self) -> bool {
+    fn try_merge(&mut self, other: &Self) -> bool {
         let (Some(place), Some(added)) = (&mut self.place, &other.place) else { return false };
         let is_same = self.class == other.class && self.is_class_object == other.is_class_object;
         if !is_same || !place.add(added) {
@@ -381,7 +381,7 @@ impl<'a> Evidence<'a> {
                 object: Some(named.object),
                 place: holders.amounts_to(position, &below),
             };
-            if !parts.iter_mut().any(|known| known.add(&part)) {
+            if !parts.iter_mut().any(|known| known.try_merge(&part)) {
                 parts.push(part);
             }
         }
@@ -436,7 +436,7 @@ pub(super) fn relate(suspects: &mut [Suspect]) {
 
 fn are_related(a: Option<&Suspect>, b: Option<&Suspect>) -> bool {
     let path = |suspect: Option<&'_ Suspect>| -> Vec<(ObjectId, bool)> {
-        let suspect = suspect.filter(|suspect| !suspect.is_told_elsewhere());
+        let suspect = suspect.filter(|suspect| !suspect.has_judgement_row());
         let paths = suspect.and_then(|suspect| suspect.paths.as_ref());
         let steps = paths.into_iter().flat_map(|paths| &paths.path.steps);
         steps.map(|step| (step.id, is_of_application(step))).collect()

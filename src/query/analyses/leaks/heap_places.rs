@@ -67,7 +67,7 @@ pub(super) struct FrameworkLeak<'h> {
 ///
 /// # Errors
 /// The errors of [`DumpPlaces::of_large`] and [`Containers::find`].
-pub fn keep_places(dump: &Dump<'_>) -> io::Result<()> {
+pub fn store_places(dump: &Dump<'_>) -> io::Result<()> {
     large(dump, &Frameworks::builtin())?;
     Containers::find(dump).map(drop)
 }

@@ -99,7 +99,7 @@ impl SuspectKind {
 
 /// Kind of object that a suspect is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SuspectObject {
+pub enum SuspectSubject {
     /// An object that is not a class object, class loader or thread.
     Instance,
     /// One or several class objects.
@@ -110,7 +110,7 @@ pub enum SuspectObject {
     Thread,
 }
 
-impl SuspectObject {
+impl SuspectSubject {
     /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
@@ -245,7 +245,7 @@ pub struct Suspect {
     /// One object, or a group.
     pub kind: SuspectKind,
     /// Kind of object that the suspect is.
-    pub what: SuspectObject,
+    pub what: SuspectSubject,
     /// Verdict on the suspect.
     pub verdict: LeakVerdict,
     /// The object; for a group, the member with the largest retained size.
@@ -347,7 +347,7 @@ impl Suspect {
     }
 
     /// Returns whether another row covers the suspect: our judgement of a suspect found by MAT's rules.
-    pub fn is_told_elsewhere(&self) -> bool {
+    pub fn has_judgement_row(&self) -> bool {
         self.rule == SuspectRule::Mat && self.verdict != LeakVerdict::Holder
     }
 
@@ -361,7 +361,7 @@ impl Suspect {
             _ if self.verdict == LeakVerdict::Holder => self.retained_bytes,
             (Some(local), _) => local.retained_bytes,
             (None, Some(Reason::Threads { retained_bytes, .. })) => *retained_bytes,
-            (None, _) => match self.told_container() {
+            (None, _) => match self.explained_container() {
                 Some(container) => container.retained_bytes,
                 None => self.accumulated_bytes,
             },
@@ -370,7 +370,7 @@ impl Suspect {
 
     /// Returns the container whose elements the suspect's sentence names. `None` if another sentence applies: for threads,
     /// loaders, buffers, and objects that a framework's rule names or calls a leak.
-    pub fn told_container(&self) -> Option<&Container> {
+    pub fn explained_container(&self) -> Option<&Container> {
         let is_told = matches!(self.reason, Some(Reason::Children { .. } | Reason::Chain { .. }))
             && self.rule != SuspectRule::Framework
             && self.elements.is_none()
@@ -525,7 +525,7 @@ fn add_judgements(
     of_places: &mut [Option<usize>],
 ) {
     for at in 0..rows.len() {
-        let judged = rows.get(at).filter(|row| row.is_told_elsewhere()).cloned();
+        let judged = rows.get(at).filter(|row| row.has_judgement_row()).cloned();
         let (Some(judged), Some(own)) = (judged, positions.get(at)) else { continue };
         let own = positions::accumulated_at(graph, &judged, own);
         for place in of_places.iter_mut().filter(|place| **place == Some(at)) {

@@ -25,7 +25,7 @@ use super::contents::{self, Reason};
 use super::heap_places::HeapPlaces;
 use super::positions::{common_bytes, is_within, retained_bytes};
 use super::reader::{EvidenceReader, is_launcher};
-use super::{LeakVerdict, Suspect, SuspectKind, SuspectObject, SuspectRule};
+use super::{LeakVerdict, Suspect, SuspectKind, SuspectRule, SuspectSubject};
 
 /// Minimum number of elements of a container that explains other objects.
 const MIN_ELEMENTS: u64 = 10;
@@ -195,7 +195,7 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
                 self.left.set(self.left.get() - 1);
                 // Loaders, classes and threads lead everywhere.
                 let is_passed = !visited.contains(&next)
-                    && self.reader.suspect_object(graph.objects.class(next)) == SuspectObject::Instance
+                    && self.reader.suspect_object(graph.objects.class(next)) == SuspectSubject::Instance
                     && edges.is_followed(object, next, Exclusions::all_but_strong());
                 if is_passed {
                     visited.insert(next);

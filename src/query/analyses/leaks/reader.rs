@@ -16,7 +16,7 @@ use super::holders::{Holder, HolderSearch, InOnePlace};
 use super::thread_locals::ThreadLocals;
 use super::{
     LeakEvidence, LeakVerdict, MapEntry, NamedObject, OtherHolder, Suspect, SuspectCandidate, SuspectKind,
-    SuspectObject, SuspectRule, TOLD_MEMBERS, allocation,
+    SuspectRule, SuspectSubject, TOLD_MEMBERS, allocation,
 };
 use crate::compare::places::library;
 use crate::frameworks::FrameworkDescription;
@@ -84,12 +84,12 @@ impl<'a> EvidenceReader<'a> {
         }
     }
 
-    pub(super) fn suspect_object(&self, class: Option<ClassNumber>) -> SuspectObject {
+    pub(super) fn suspect_object(&self, class: Option<ClassNumber>) -> SuspectSubject {
         match class {
-            Some(class) if Some(class) == self.dump.summary.java_lang_class() => SuspectObject::Class,
-            Some(class) if self.threads.contains(class) => SuspectObject::Thread,
-            Some(class) if self.loaders.contains(class) => SuspectObject::ClassLoader,
-            _ => SuspectObject::Instance,
+            Some(class) if Some(class) == self.dump.summary.java_lang_class() => SuspectSubject::Class,
+            Some(class) if self.threads.contains(class) => SuspectSubject::Thread,
+            Some(class) if self.loaders.contains(class) => SuspectSubject::ClassLoader,
+            _ => SuspectSubject::Instance,
         }
     }
 
@@ -188,7 +188,7 @@ impl<'a> EvidenceReader<'a> {
             SuspectKind::Group => self.named_all(store.as_ref().map_or(&positions, |store| &store.positions)),
         };
         let thread_locals =
-            if what == SuspectObject::Thread { self.thread_locals.uses_of(&positions) } else { Vec::new() };
+            if what == SuspectSubject::Thread { self.thread_locals.uses_of(&positions) } else { Vec::new() };
         let paths = match &common {
             Some(common) if !common.objects.is_empty() => {
                 let mut paths = self.evidence.along(&common.objects, common.is_weak);
@@ -269,8 +269,8 @@ impl<'a> EvidenceReader<'a> {
             },
             entry,
             thread_locals,
-            frame: if what == SuspectObject::Thread { self.frame(object) } else { None },
-            is_oom_thread: what == SuspectObject::Thread && positions.iter().any(is_oom),
+            frame: if what == SuspectSubject::Thread { self.frame(object) } else { None },
+            is_oom_thread: what == SuspectSubject::Thread && positions.iter().any(is_oom),
             reason,
             place,
             paths,
@@ -324,7 +324,7 @@ impl<'a> EvidenceReader<'a> {
         let is_instance = own
             .and_then(|own| self.dump.summary.class(own))
             .is_some_and(|row| row.kind() == ClassKind::Instance);
-        if !is_instance || self.suspect_object(own) != SuspectObject::Instance {
+        if !is_instance || self.suspect_object(own) != SuspectSubject::Instance {
             return position;
         }
         let above = std::iter::successors(Some(position), |at| {
@@ -393,7 +393,7 @@ impl<'a> EvidenceReader<'a> {
 
     fn reason_of_group(
         &self,
-        what: SuspectObject,
+        what: SuspectSubject,
         class: Option<ClassNumber>,
         positions: &[TreePosition],
         all: u64,
@@ -403,7 +403,7 @@ impl<'a> EvidenceReader<'a> {
         let retained = || positions.iter().map(|position| tree.retained_bytes(*position));
         let class_name = class.map_or("", |class| self.class_name(class));
         match what {
-            SuspectObject::Thread => {
+            SuspectSubject::Thread => {
                 let is_virtual = VIRTUAL_THREADS.contains(&class_name);
                 let (name, members) = match class_name {
                     "java.lang.Thread" => self.largest_pool(positions)?,
@@ -419,7 +419,7 @@ impl<'a> EvidenceReader<'a> {
                     Reason::Threads { place, threads: members.len() as u64, retained_bytes: sum }
                 })
             }
-            SuspectObject::ClassLoader => {
+            SuspectSubject::ClassLoader => {
                 contents::is_in_many(retained(), all, true).then(|| Reason::Loaders {
                     class: class_name.to_owned(),
                     loader_class: Some(class_name.to_owned()),
@@ -428,8 +428,8 @@ impl<'a> EvidenceReader<'a> {
                 })
             }
             // Different classes are parts of different kinds.
-            SuspectObject::Class => None,
-            SuspectObject::Instance => {
+            SuspectSubject::Class => None,
+            SuspectSubject::Instance => {
                 let is_known = has_point || !names::is_of_jdk(class_name) && !class_name.ends_with("[]");
                 (is_known && contents::is_in_many(retained(), all, false)).then_some(Reason::Members)
             }

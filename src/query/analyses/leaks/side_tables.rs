@@ -7,7 +7,7 @@ use hprof_index::model::summary::ClassNumber;
 use super::contents;
 use super::loaders::Loaders;
 use super::reader::EvidenceReader;
-use super::{LeakVerdict, Suspect, SuspectKind, SuspectObject};
+use super::{LeakVerdict, Suspect, SuspectKind, SuspectSubject};
 
 /// Number of keys examined.
 const SAMPLE: usize = 256;
@@ -22,7 +22,7 @@ pub(super) fn side_tables(
     groups: &Loaders,
 ) -> Vec<Option<usize>> {
     let are_loaders = |row: &Suspect| {
-        row.what == SuspectObject::ClassLoader && row.own_verdict() == Some(LeakVerdict::Accumulation)
+        row.what == SuspectSubject::ClassLoader && row.own_verdict() == Some(LeakVerdict::Accumulation)
     };
     let loaders: Vec<(usize, &Suspect)> =
         rows.iter().enumerate().filter(|(_, row)| are_loaders(row)).collect();

@@ -55,7 +55,7 @@ pub(super) fn is_drop(below: u64, above: u64) -> bool {
 
 /// Finds the suspects that retain more than `threshold` bytes.
 pub(super) fn find(dump: &DumpGraph<'_>, threshold: u64) -> Candidates {
-    let Tops { singles, mut rest } = tops(dump, threshold);
+    let TopLevelObjects { singles, mut rest } = tops(dump, threshold);
     rest.retain(|_, sum| *sum > threshold);
     let mut groups = members(dump.graph, &rest, &singles);
     groups.sort_rows_by_key(|group| (Reverse(group.retained_bytes), group.class));
@@ -63,7 +63,7 @@ pub(super) fn find(dump: &DumpGraph<'_>, threshold: u64) -> Candidates {
 }
 
 /// Objects that only the roots dominate, while suspects are searched.
-pub(super) struct Tops {
+pub(super) struct TopLevelObjects {
     /// Objects that exceed the threshold alone, largest first.
     pub(super) singles: Vec<TreePosition>,
     /// Joint retained size of the other objects, by class.
@@ -71,7 +71,7 @@ pub(super) struct Tops {
 }
 
 /// Returns the objects that could be suspects.
-pub(super) fn tops(dump: &DumpGraph<'_>, threshold: u64) -> Tops {
+pub(super) fn tops(dump: &DumpGraph<'_>, threshold: u64) -> TopLevelObjects {
     let tree = &dump.graph.tree;
     let is_large = |position: &TreePosition| tree.retained_bytes(*position) > threshold;
     let singles: Vec<TreePosition> = tree.top().take_while(is_large).collect();
@@ -91,7 +91,7 @@ pub(super) fn tops(dump: &DumpGraph<'_>, threshold: u64) -> Tops {
             *sum = sum.saturating_sub(tree.retained_bytes(*single));
         }
     }
-    Tops { singles, rest }
+    TopLevelObjects { singles, rest }
 }
 
 /// Returns the objects of the given classes that only the roots dominate and that are not suspects alone.

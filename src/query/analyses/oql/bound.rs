@@ -14,8 +14,8 @@ use super::evaluate::{EvaluatedRow, Evaluator};
 use super::group::children;
 use super::parser;
 use super::resolve::{NameScope, Resolver};
-use super::run::Asking;
-use super::selected::{Around, Bindings, BoundValue, Objects};
+use super::run::SubqueryRunner;
+use super::selected::{Bindings, BoundValue, Objects, QueryContext};
 use super::tree::{Expression, ExpressionNode, From, Select, SelectSource, Union};
 use super::value::ExpressionValue;
 
@@ -134,7 +134,8 @@ fn check_query<'n>(
 impl<'o, 'a> Evaluator<'o, 'a> {
     /// Returns the value of an expression; null if the expression has none.
     pub(crate) fn evaluate(&self, expression: &BoundExpression, bindings: &dyn Bindings) -> BoundValue {
-        let asking = Asking::new(self, Around { text: &expression.text, bindings: Some(bindings) });
+        let asking =
+            SubqueryRunner::new(self, QueryContext { text: &expression.text, bindings: Some(bindings) });
         let mut resolver = Resolver::new(self, &expression.select, NameScope::Nothing, &asking);
         let code = resolver.code(&expression.node);
         BoundValue(

@@ -24,7 +24,7 @@ use hprof_model::threads::Threads;
 use hprof_values::BasicType;
 
 use super::code::{Code, CodeField, CodeStep, QuerySet, TestedKind, ValueTable};
-use super::kept::KeptRows;
+use super::kept::RowMemory;
 use super::tree::{Comparison, Function, Operator};
 use super::value::{ExpressionValue, GroupKey, List};
 
@@ -58,7 +58,7 @@ pub struct Evaluator<'o, 'a> {
     /// Regular expressions compiled so far, by pattern.
     pub(super) patterns: Mutex<FxHashMap<Box<str>, Regex>>,
     /// Memory for the rows of queries.
-    pub(super) kept: KeptRows,
+    pub(super) kept: RowMemory,
     /// By class number: `true` if its objects are java.lang.Strings.
     pub(super) strings: Vec<bool>,
 }
@@ -112,7 +112,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             hides_contents: heap.hides_values(),
             fields: Mutex::default(),
             patterns: Mutex::default(),
-            kept: KeptRows::default(),
+            kept: RowMemory::default(),
             strings: summary.classes().iter().map(is_string).collect(),
         }
     }

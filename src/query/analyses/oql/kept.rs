@@ -16,7 +16,7 @@ use super::error::OqlError;
 
 /// Memory for rows that a query stores.
 #[derive(Debug, Default)]
-pub(super) struct KeptRows {
+pub(super) struct RowMemory {
     room: OnceLock<ScratchArena>,
     hashers: [RandomState; 2],
     /// Memory reserved for values outside of the arena.
@@ -25,7 +25,7 @@ pub(super) struct KeptRows {
     failed: OnceLock<String>,
 }
 
-impl KeptRows {
+impl RowMemory {
     /// Returns the scratch arena that all queries of an evaluator share.
     pub(super) fn room(&self, graph: &ObjectGraph) -> &ScratchArena {
         self.room.get_or_init(|| graph.room())

@@ -16,7 +16,7 @@ use super::group::{RowGroups, has_aggregate, not_grouped};
 use super::kept;
 use super::lexer;
 use super::resolve::{NameScope, Resolver};
-use super::selected::{Around, Objects, SubqueryEvaluator};
+use super::selected::{Objects, QueryContext, SubqueryEvaluator};
 use super::sort::RowOrder;
 use super::source::{MAX_ROWS, too_many};
 use super::tree::{Expression, ExpressionNode, Select, SelectItem, Union};
@@ -59,16 +59,16 @@ impl Select {
 /// Evaluator of the queries nested in a query with this text.
 ///
 /// Each nested query is evaluated once, however often its expression is resolved: for the column, the group, the order.
-pub(super) struct Asking<'r, 'o, 'a> {
+pub(super) struct SubqueryRunner<'r, 'o, 'a> {
     evaluator: &'r Evaluator<'o, 'a>,
-    around: Around<'r>,
+    around: QueryContext<'r>,
     /// Results by start offset of the nested query.
     found: RefCell<FxHashMap<usize, Arc<QuerySet>>>,
     values: RefCell<FxHashMap<usize, ExpressionValue>>,
 }
 
-impl<'r, 'o, 'a> Asking<'r, 'o, 'a> {
-    pub(super) fn new(evaluator: &'r Evaluator<'o, 'a>, around: Around<'r>) -> Self {
+impl<'r, 'o, 'a> SubqueryRunner<'r, 'o, 'a> {
+    pub(super) fn new(evaluator: &'r Evaluator<'o, 'a>, around: QueryContext<'r>) -> Self {
         Self { evaluator, around, found: RefCell::default(), values: RefCell::default() }
     }
 
@@ -124,7 +124,7 @@ fn place(query: &Union) -> usize {
     query.selects.first().map_or(0, |select| select.at)
 }
 
-impl SubqueryEvaluator for Asking<'_, '_, '_> {
+impl SubqueryEvaluator for SubqueryRunner<'_, '_, '_> {
     fn rows(&self, query: &Union) -> Result<Objects, OqlError> {
         let answer = self.evaluator.union(query, self.around, None)?;
         let Some(columns) = answer.columns else {
@@ -191,12 +191,17 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     /// # Errors
     /// If a name in the query does not exist in the dump.
     pub fn run(&self, query: &Query, most: Option<usize>) -> Result<OqlResult, QueryError> {
-        self.union(&query.tree, Around { text: &query.text, bindings: None }, most)
+        self.union(&query.tree, QueryContext { text: &query.text, bindings: None }, most)
             .and_then(|answer| self.kept.check(0).map(|()| answer))
             .map_err(|wrong| wrong.locate(&query.text))
     }
 
-    fn union(&self, union: &Union, around: Around<'_>, most: Option<usize>) -> Result<OqlResult, OqlError> {
+    fn union(
+        &self,
+        union: &Union,
+        around: QueryContext<'_>,
+        most: Option<usize>,
+    ) -> Result<OqlResult, OqlError> {
         let mut answer = OqlResult { columns: None, parts: Vec::new() };
         // The rows of several parts may be the same objects: their number is known only when all parts are computed.
         let most = most.filter(|_| union.selects.len() == 1);
@@ -228,7 +233,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     fn select(
         &self,
         select: &Select,
-        around: Around<'_>,
+        around: QueryContext<'_>,
         most: Option<usize>,
     ) -> Result<(Option<Vec<String>>, SelectResult), OqlError> {
         let plain = |rows| SelectResult {
@@ -242,7 +247,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         };
         let limit = select.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let shape = select.shape()?;
-        let ask = Asking::new(self, around);
+        let ask = SubqueryRunner::new(self, around);
         let source = self.source(select, &ask)?;
         let (source, condition) = if select.is_retained {
             // The rows are the objects that the selected objects retain.
@@ -373,7 +378,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         &self,
         (select, items, most): (&Select, &[SelectItem], Option<usize>),
         condition: Option<&ExpressionNode>,
-        ask: &Asking<'_, '_, '_>,
+        ask: &SubqueryRunner<'_, '_, '_>,
         source: &Objects,
         names: NameScope<'_>,
     ) -> Result<(SelectRows, RowGroups, Vec<Code>), OqlError> {

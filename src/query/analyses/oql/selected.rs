@@ -53,7 +53,7 @@ pub(super) trait SubqueryEvaluator {
 
 /// Context of a query and all queries nested in it.
 #[derive(Clone, Copy)]
-pub(super) struct Around<'r> {
+pub(super) struct QueryContext<'r> {
     /// Text of the outermost query.
     pub(super) text: &'r str,
     /// Values of bound names.

@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::collection_look::CollectionLook;
 use super::equal::{ContentItem, SHARED, Shares};
 use super::findings::{Findings, Saving, Sinks};
-use super::instances::{ArrayHolder, Loose, UNKNOWN};
+use super::instances::{ArrayHolder, LooseCollection, UNKNOWN};
 use super::kind::Hooks;
 use super::kinds::KINDS;
 use super::plan::Plan;
@@ -37,7 +37,7 @@ pub(super) struct ArrayFindings {
     /// Arrays of length 0, ascending.
     pub(super) zero_length: Vec<Array<Saving>>,
     /// Collections with few elements.
-    pub(super) few: Vec<Array<Loose>>,
+    pub(super) few: Vec<Array<LooseCollection>>,
     /// Lists with one element that consist only of an array, by their arrays.
     pub(super) plain: Vec<Array<Saving>>,
 }
@@ -133,7 +133,7 @@ struct ArrayPass<'v, 'a> {
     contents: Vec<ContentItem>,
     sinks: Sinks,
     zero_length: Vec<Saving>,
-    few: Vec<Loose>,
+    few: Vec<LooseCollection>,
     plain: Vec<Saving>,
 }
 
@@ -251,7 +251,7 @@ impl<'v, 'a> ArrayPass<'v, 'a> {
             let bytes = self.search.sizes.layout().array_size(BasicType::Object, length);
             self.plain.push(Saving { bytes, object: held.holder, other: self.cursor.object.0 });
         } else if is_told_here {
-            self.few.push(Loose { object: held.holder, elements: u32::from(elements == 1) });
+            self.few.push(LooseCollection { object: held.holder, elements: u32::from(elements == 1) });
         }
         let Some(class) = class.filter(|_| elements > 0) else { return };
         let table = VisitedTable {

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::WasteSearch;
 use super::findings::{Findings, NO_OBJECT, Saving};
-use super::instances::{Loose, UNKNOWN, Wrapper};
+use super::instances::{LooseCollection, UNKNOWN, Wrapper};
 use super::plan::{Plan, Plans};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_model::objects::collections::Collections;
@@ -80,7 +80,10 @@ impl<'v, 'a> CollectionLook<'v, 'a> {
         outer
     }
 
-    pub(super) fn collection(&self, Loose { object, elements }: Loose) -> Option<FewElements> {
+    pub(super) fn collection(
+        &self,
+        LooseCollection { object, elements }: LooseCollection,
+    ) -> Option<FewElements> {
         let object = ObjectIndex(object);
         let elements = match elements {
             UNKNOWN => self.collections.at_most_one(object)?,

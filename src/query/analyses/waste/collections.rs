@@ -9,24 +9,24 @@ use rayon::prelude::*;
 
 use super::collection_look::{CollectionLook, FewElements};
 use super::findings::{Findings, Saving, Sinks, StoredSinks};
-use super::instances::{Loose, Wrapper};
+use super::instances::{LooseCollection, Wrapper};
 use super::kind::{Hooks, WasteEffect, WasteFinder};
 use super::kinds::KINDS;
 use hprof_index::storage::scratch::Array;
 
 /// Candidates for collections with few elements.
-pub(super) struct Few {
+pub(super) struct SparseCandidates {
     /// Collections found in instances.
-    pub(super) loose: Vec<Array<Loose>>,
+    pub(super) loose: Vec<Array<LooseCollection>>,
     /// Wrappers with the collection in each.
     pub(super) wrappers: Vec<Array<Wrapper>>,
     /// Collections found in arrays.
-    pub(super) tables: Vec<Array<Loose>>,
+    pub(super) tables: Vec<Array<LooseCollection>>,
     /// Lists of one element that consist only of an array.
     pub(super) plain: Vec<Array<Saving>>,
 }
 
-impl Few {
+impl SparseCandidates {
     /// Examines the candidates, and replaces collections in the findings by their outermost wrappers.
     pub(super) fn find(
         self,

@@ -38,7 +38,7 @@ pub(super) struct ArrayHolder {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
-pub(super) struct Loose {
+pub(super) struct LooseCollection {
     pub(super) object: u32,
     /// Number of elements, or [`UNKNOWN`].
     pub(super) elements: u32,
@@ -60,7 +60,7 @@ pub(super) struct InstanceFindings {
     /// Uses of arrays by chunk, ascending by array within each chunk.
     pub(super) held: Vec<Array<ArrayHolder>>,
     /// Collections of few elements.
-    pub(super) loose: Vec<Array<Loose>>,
+    pub(super) loose: Vec<Array<LooseCollection>>,
     /// Wrappers of collections, and the collection in each.
     pub(super) wrappers: Vec<Array<Wrapper>>,
     /// Boxes, ascending.
@@ -130,7 +130,7 @@ struct InstancePass<'v, 'a> {
     held: Vec<ArrayHolder>,
     /// IDs of the arrays that instances use.
     ids: Vec<ObjectId>,
-    loose: Vec<Loose>,
+    loose: Vec<LooseCollection>,
     wrappers: Vec<u32>,
     /// IDs of the wrapped collections.
     wrapped: Vec<ObjectId>,
@@ -231,9 +231,11 @@ impl InstancePass<'_, '_> {
             // Plain lists of one element are found by their arrays.
             Some(1) if usage.is_plain && array.is_some() => {}
             Some(elements) if elements <= 1 || usage.is_linked => {
-                self.loose.push(Loose { object: self.cursor.object.0, elements });
+                self.loose.push(LooseCollection { object: self.cursor.object.0, elements });
             }
-            None if is_unknown => self.loose.push(Loose { object: self.cursor.object.0, elements: UNKNOWN }),
+            None if is_unknown => {
+                self.loose.push(LooseCollection { object: self.cursor.object.0, elements: UNKNOWN })
+            }
             _ => {}
         }
     }

@@ -286,7 +286,7 @@ fn findings(search: &WasteSearch<'_>, question: &WasteQuery) -> io::Result<Vec<K
     let instances = instances::read(search, &plans)?;
     let look = collection_look::CollectionLook::new(search, &plans);
     let arrays = arrays::read(&look, &hooks, &instances.held, &mut all)?;
-    let few = collections::Few {
+    let few = collections::SparseCandidates {
         loose: instances.loose,
         wrappers: instances.wrappers,
         tables: arrays.few,

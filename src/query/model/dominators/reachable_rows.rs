@@ -45,7 +45,7 @@ impl<'a> ReachableRows<'a> {
     pub fn chunk_rows(&self, chunk: Range<TreePosition>) -> Vec<ReachableRow> {
         let mut rows = self.objects(chunk.clone());
         let ids: Vec<ObjectId> = rows.iter().map(|row| row.id).collect();
-        let nodes = tree_nodes::of_chunk(&self.graph.tree, chunk, &ids, |position| {
+        let nodes = tree_nodes::chunk_nodes(&self.graph.tree, chunk, &ids, |position| {
             let object = self.graph.tree.object_at(position)?;
             self.graph.objects.addresses.id_of(object)
         });

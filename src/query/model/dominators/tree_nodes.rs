@@ -31,7 +31,7 @@ pub fn chunks(tree: &Tree) -> Vec<Range<TreePosition>> {
 
 /// Returns the objects of a chunk, by position. `names` provides dominators by position in the chunk; `outside`
 /// provides those of earlier chunks, which are few. Chunks do not depend on one another.
-pub fn of_chunk<T: Copy>(
+pub fn chunk_nodes<T: Copy>(
     tree: &Tree,
     chunk: Range<TreePosition>,
     names: &[T],

@@ -120,7 +120,7 @@ fn find_in_chunk(
                     return;
                 };
                 // Most objects dominate no other: their shallow size is their retained size, and is found faster.
-                let dominates = tree.ends_behind(position) == 0;
+                let dominates = tree.ends_after(position) == 0;
                 let bytes =
                     if dominates { tree.retained_bytes(position) } else { tree.shallow_bytes(position) };
                 best.add((u64::MAX - bytes, object));

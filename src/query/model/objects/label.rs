@@ -64,12 +64,12 @@ impl<'a> Labels<'a> {
         if self.tells_nothing_of(object) {
             self.fallback_label(object).map(shortened)
         } else {
-            self.content(object)
+            self.unmasked_label(object)
         }
     }
 
     /// Returns the label of an object for comparison rather than display, even if values are hidden.
-    pub fn content(&self, object: ObjectIndex) -> Option<String> {
+    pub fn unmasked_label(&self, object: ObjectIndex) -> Option<String> {
         self.meanings.short(object, MAX_CHARS).or_else(|| Some(shortened(self.fallback_label(object)?)))
     }
 

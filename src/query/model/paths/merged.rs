@@ -24,7 +24,7 @@ const LONGEST_RUN: u32 = 1000;
 
 /// Limits of the trees that are shown.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Show {
+pub struct MergeLimits {
     /// Maximum number of children of each object; all by default.
     pub top: Option<usize>,
     /// Maximum number of levels; all by default.
@@ -38,7 +38,7 @@ pub struct Show {
 
 /// Summary of omitted nodes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct More {
+pub struct OmittedPaths {
     /// Number of omitted nodes directly below.
     pub nodes: u64,
     /// Number of sought objects among them and below.
@@ -47,7 +47,7 @@ pub struct More {
     pub class: Option<ClassNumber>,
 }
 
-impl More {
+impl OmittedPaths {
     fn add(&mut self, class: Option<ClassNumber>, objects: u32) {
         self.class = if self.nodes == 0 || self.class == class { class } else { None };
         self.nodes += 1;
@@ -71,7 +71,7 @@ pub struct PathNode {
     /// `true` if this object is sought.
     pub is_sought: bool,
     /// Omitted nodes directly below.
-    pub more: More,
+    pub more: OmittedPaths,
 }
 
 /// Merged paths from the roots to a set of objects.
@@ -80,7 +80,7 @@ pub struct MergedPaths {
     /// Trees in preorder, those with most sought objects first.
     pub nodes: Vec<PathNode>,
     /// Omitted roots.
-    pub more: More,
+    pub more: OmittedPaths,
     /// Number of sought objects.
     pub sought: u64,
     /// Number of sought objects in the trees.
@@ -104,7 +104,7 @@ pub fn merge_paths(
     edges: &Edges<'_>,
     objects: &RoaringBitmap,
     excluded: Exclusions,
-    show: Show,
+    show: MergeLimits,
 ) -> io::Result<MergedPaths> {
     let mut sought = Bits::new(edges.dump.graph.objects.len());
     let mut reachable = 0u64;
@@ -138,7 +138,7 @@ pub fn merge_paths(
         sought: &sought,
         show,
         nodes: Vec::new(),
-        more: More::default(),
+        more: OmittedPaths::default(),
         heap: BinaryHeap::new(),
     };
     picker.pick(&forest, &counts);
@@ -151,10 +151,10 @@ pub fn merge_paths(
 struct Picker<'p, 'a> {
     edges: &'p Edges<'a>,
     sought: &'p Bits,
-    show: Show,
+    show: MergeLimits,
     /// Nodes by level; removed nodes have no objects.
     nodes: Vec<PathNode>,
-    more: More,
+    more: OmittedPaths,
     /// Branches that are shown; on top the one with fewest objects, of several the last.
     heap: BinaryHeap<Reverse<(u32, Reverse<usize>)>>,
 }
@@ -221,7 +221,7 @@ impl Picker<'_, '_> {
                     run,
                     objects,
                     is_sought,
-                    more: More::default(),
+                    more: OmittedPaths::default(),
                 });
                 shown.insert(object, node);
             }

@@ -213,13 +213,16 @@ impl SearchPart {
 
     /// Continues the search until all ways of up to `length` links are found.
     pub(crate) fn go_on(&mut self, search: &mut PathSearch<'_, '_>, length: usize) {
-        while self.length <= length && !self.is_done() && !self.is_enough(search) && !search.budget.is_spent()
+        while self.length <= length
+            && !self.is_done()
+            && !self.has_enough_paths(search)
+            && !search.budget.is_spent()
         {
             self.advance(search);
         }
     }
 
-    fn is_enough(&self, search: &PathSearch<'_, '_>) -> bool {
+    fn has_enough_paths(&self, search: &PathSearch<'_, '_>) -> bool {
         self.ways.len() >= search.most
     }
 
@@ -233,14 +236,14 @@ impl SearchPart {
                     return;
                 }
                 self.look(search, holder, at, &behind);
-                if self.is_enough(search) {
+                if self.has_enough_paths(search) {
                     return;
                 }
             }
             self.classes.extend(search.edges.class_with_objects(object).map(|class| (class, at)));
         }
         self.look_at_instances(search);
-        if !self.is_enough(search) {
+        if !self.has_enough_paths(search) {
             self.level = self.level.end..self.links.len();
             self.length += 1;
         }
@@ -273,7 +276,7 @@ impl SearchPart {
                 if !search.edges.dump.graph.references(*holder).any(|target| target == object) {
                     self.look(search, *holder, at, &behind);
                 }
-                if self.is_enough(search) {
+                if self.has_enough_paths(search) {
                     return;
                 }
             }

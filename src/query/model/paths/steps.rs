@@ -102,7 +102,7 @@ impl<'a> View<'a> {
 
     /// Returns the label of an object for comparisons, even if values are hidden.
     pub fn content(&self, object: ObjectIndex) -> Option<String> {
-        self.labels.content(object)
+        self.labels.unmasked_label(object)
     }
 
     /// Returns the reader of the meanings of objects.

@@ -41,7 +41,7 @@ pub struct DeclaredField {
 
 /// A class that matches an ambiguous pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NamedClass {
+pub struct ClassCandidate {
     /// Object ID of the class object.
     pub id: ObjectId,
     /// Name of the class.
@@ -56,7 +56,7 @@ pub enum ClassFound {
     /// A single class: the object index of its class object.
     One(ObjectIndex),
     /// Several classes: the first of them by name, and their number.
-    Several(Vec<NamedClass>, u64),
+    Several(Vec<ClassCandidate>, u64),
     /// The name of at least one class, none of which has a class object in the dump.
     NotDumped(String),
     /// No class.
@@ -98,7 +98,7 @@ pub fn find_class(dump: &DumpGraph<'_>, text: &str, pattern: &ClassPattern) -> C
         _ => {
             classes.sort_rows_by_key(|(name, object, _)| (*name, *object));
             let total = classes.len() as u64;
-            let listed = classes.iter().take(LISTED).map(|(name, _, class)| NamedClass {
+            let listed = classes.iter().take(LISTED).map(|(name, _, class)| ClassCandidate {
                 id: class.id.into(),
                 name: (*name).to_owned(),
                 loader: class.loader.into(),

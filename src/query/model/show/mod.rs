@@ -15,7 +15,7 @@ use crate::objects::meaning::{Meaning, Stack};
 use crate::objects::reader::{Bits, ClassObject, Instance, ObjectReader, ObjectRecord, PrimitiveArray};
 use crate::paths::steps::View;
 
-pub use class::{ClassFound, ClassShown, DeclaredField, NamedClass, find_class};
+pub use class::{ClassCandidate, ClassFound, ClassShown, DeclaredField, find_class};
 pub use data::{Data, TextForm};
 
 /// An object, without its elements if it is an array.

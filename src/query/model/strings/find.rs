@@ -24,7 +24,7 @@ use hprof_index::storage::scratch::{Array, ScratchStack};
 use hprof_values::ObjectId;
 
 use super::contents::{self, Hashes, StringEncoding};
-use super::{Basis, STRING, StringQuery};
+use super::{STRING, StringQuery, StringSearchContext};
 
 /// Minimum number of objects per chunk of a thread.
 const CHUNK: u32 = 1 << 16;
@@ -109,7 +109,7 @@ struct StringSearch<'s, 'a> {
 pub(super) fn find<'a>(
     objects: &ObjectReader<'a>,
     question: &StringQuery,
-    basis: &Basis,
+    basis: &StringSearchContext,
 ) -> io::Result<FoundStrings> {
     let (summary, graph) = (objects.summary, objects.graph);
     let sizes = Sizes::new(summary, None);

@@ -1,7 +1,7 @@
 //! Texts of two dumps, matched: the number of Strings in each that have a text.
 //!
 //! Only texts that occur several times in one of the dumps are considered. In the other dump they are looked up by
-//! hash, which has the same seed in both ([`super::Basis`]), and compared.
+//! hash, which has the same seed in both ([`super::StringSearchContext`]), and compared.
 
 use std::cmp::Reverse;
 use std::io;
@@ -11,16 +11,18 @@ use rayon::prelude::*;
 use crate::objects::reader::{Characters, ObjectReader};
 use hprof_index::storage::scratch::Array;
 
-use super::{Basis, EqualStrings, Grouping, StoredRows, StringBytes, StringReport, StringRows, contents};
+use super::{
+    EqualStrings, Grouping, StoredRows, StringBytes, StringReport, StringRows, StringSearchContext, contents,
+};
 
 /// A text that several Strings of one of two dumps have.
 #[derive(Debug, Clone, Copy)]
-pub struct Copies {
+pub struct DuplicateText {
     old: Option<EqualStrings>,
     new: Option<EqualStrings>,
 }
 
-impl Copies {
+impl DuplicateText {
     /// Returns the number of Strings with this text in the old and the new dump.
     pub fn counts(&self) -> [u64; 2] {
         [self.old, self.new].map(|group| group.map_or(0, |group| group.count.into()))
@@ -44,15 +46,15 @@ impl Copies {
 }
 
 /// Returns the texts that occur several times in one of two dumps, within the limits of both results; unordered. Both
-/// results must be of duplicates, with this [`Basis`]. `reduce` is called for the texts of each share.
+/// results must be of duplicates, with this [`super::StringSearchContext`]. `reduce` is called for the texts of each share.
 ///
 /// # Errors
 /// If neither memory nor disk has space for a few numbers for each text.
 pub fn match_texts<T: Send>(
-    basis: &Basis,
+    basis: &StringSearchContext,
     (old, old_objects): (&StringReport, &ObjectReader<'_>),
     (new, new_objects): (&StringReport, &ObjectReader<'_>),
-    reduce: impl Fn(&mut dyn Iterator<Item = Copies>) -> T + Sync,
+    reduce: impl Fn(&mut dyn Iterator<Item = DuplicateText>) -> T + Sync,
 ) -> io::Result<Vec<T>> {
     let (old, new) = (DumpTexts::new(basis, old, old_objects)?, DumpTexts::new(basis, new, new_objects)?);
     let shares = u32::try_from(old.answer.shares.len().max(new.answer.shares.len())).unwrap_or(u32::MAX);
@@ -62,10 +64,10 @@ pub fn match_texts<T: Send>(
             let in_new = new
                 .of_share(share)
                 .iter()
-                .map(|group| Copies { old: old.find(&new, group), new: Some(*group) });
+                .map(|group| DuplicateText { old: old.find(&new, group), new: Some(*group) });
             // Texts that occur several times in both already have a row.
             let only_old = old.of_share(share).iter().filter_map(|group| {
-                let copies = Copies { old: Some(*group), new: new.find(&old, group) };
+                let copies = DuplicateText { old: Some(*group), new: new.find(&old, group) };
                 copies.new.is_none_or(|new| new.count == 1).then_some(copies)
             });
             reduce(&mut in_new.chain(only_old))
@@ -75,9 +77,9 @@ pub fn match_texts<T: Send>(
 }
 
 impl StringReport {
-    /// Returns the texts of one dump as a result, in the given order; see [`Copies::is_in_new`].
-    pub fn of_copies<'c>(self, copies: impl Iterator<Item = &'c Copies>, which: DumpSide) -> Self {
-        let group = |copies: &Copies| match which {
+    /// Returns the texts of one dump as a result, in the given order; see [`DuplicateText::is_in_new`].
+    pub fn of_copies<'c>(self, copies: impl Iterator<Item = &'c DuplicateText>, which: DumpSide) -> Self {
+        let group = |copies: &DuplicateText| match which {
             DumpSide::Old => copies.old,
             DumpSide::New => copies.new,
         };
@@ -103,7 +105,11 @@ struct DumpTexts<'s, 'a> {
 }
 
 impl<'s, 'a> DumpTexts<'s, 'a> {
-    fn new(basis: &Basis, answer: &'s StringReport, objects: &'s ObjectReader<'a>) -> io::Result<Self> {
+    fn new(
+        basis: &StringSearchContext,
+        answer: &'s StringReport,
+        objects: &'s ObjectReader<'a>,
+    ) -> io::Result<Self> {
         let sizes = StringBytes::new(objects.summary);
         let mut groups = basis.room.copy(answer.groups())?;
         groups.par_sort_unstable_by_key(|group| (group.share, group.start));

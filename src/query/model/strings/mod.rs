@@ -34,7 +34,7 @@ use super::objects::reader::{Characters, ObjectReader};
 use contents::random_seed;
 use find::StringItem;
 use holders::Holder;
-pub use matching::{Copies, DumpSide, match_texts};
+pub use matching::{DumpSide, DuplicateText, match_texts};
 
 /// Class of the objects that are read.
 pub const STRING: &str = "java.lang.String";
@@ -227,13 +227,13 @@ impl StringBytes {
 
 /// State shared by searches whose results can be matched by text.
 #[derive(Debug, Clone)]
-pub struct Basis {
+pub struct StringSearchContext {
     /// Hash seed.
     seed: u64,
     room: ScratchArena,
 }
 
-impl Basis {
+impl StringSearchContext {
     /// Creates a basis with a scratch arena next to the index of this graph: one memory budget for all searches.
     pub fn new(graph: &ObjectGraph) -> Self {
         Self { seed: random_seed(), room: graph.room() }
@@ -245,7 +245,7 @@ impl Basis {
 /// # Errors
 /// If there is neither memory nor disk space for a few numbers for each String.
 pub fn strings(dump: &Dump<'_>, question: &StringQuery) -> io::Result<StringReport> {
-    let mut answer = strings_on(&Basis::new(dump.graph), dump, question)?;
+    let mut answer = strings_on(&StringSearchContext::new(dump.graph), dump, question)?;
     if answer.is_empty() {
         answer.shares.clear();
     }
@@ -253,7 +253,11 @@ pub fn strings(dump: &Dump<'_>, question: &StringQuery) -> io::Result<StringRepo
 }
 
 /// Finds Strings like [`strings`], for comparison by [`match_texts`].
-pub fn strings_on(basis: &Basis, dump: &Dump<'_>, question: &StringQuery) -> io::Result<StringReport> {
+pub fn strings_on(
+    basis: &StringSearchContext,
+    dump: &Dump<'_>,
+    question: &StringQuery,
+) -> io::Result<StringReport> {
     let objects = dump.objects;
     let found = find::find(&objects, question, basis)?;
     let search = Grouping { objects: &objects, sizes: StringBytes::new(dump.summary), rows: question.rows };

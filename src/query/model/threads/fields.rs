@@ -7,7 +7,7 @@ use hprof_index::objects::fields::Fields;
 use hprof_index::storage::id_map::IdMap;
 use hprof_values::BasicType;
 
-use super::state::{Doing, ThreadState};
+use super::state::{ThreadActivity, ThreadState};
 
 /// Maximum number of characters of a thread's name; longer names are truncated.
 pub(super) const MAX_NAME: usize = 4096;
@@ -56,7 +56,7 @@ pub(super) struct ThreadFields<'a> {
     /// java.lang.String.
     string: Option<ClassNumber>,
     /// Constants of java.lang.VirtualThread: the values of its field `state` differ between JDKs.
-    states: IdMap<u64, Doing>,
+    states: IdMap<u64, ThreadActivity>,
     started: Option<u64>,
 }
 
@@ -76,7 +76,7 @@ impl<'a> ThreadFields<'a> {
         let (mut states, mut started) = (IdMap::default(), None);
         let constants = virtual_thread.and_then(|class| summary.class(class));
         for (name, kind, value) in constants.into_iter().flat_map(|class| summary.statics(class)) {
-            if let (BasicType::Int, Some(doing)) = (kind, Doing::of_virtual(name)) {
+            if let (BasicType::Int, Some(doing)) = (kind, ThreadActivity::of_virtual(name)) {
                 states.entry(value).or_insert(doing);
                 started = if name == "STARTED" { Some(value) } else { started };
             }
@@ -139,29 +139,29 @@ impl<'a> ThreadFields<'a> {
     }
 
     /// Returns the state of a thread, and how it waits.
-    pub(super) fn doing(&self, object: ObjectIndex) -> Doing {
+    pub(super) fn doing(&self, object: ObjectIndex) -> ThreadActivity {
         let doing = match self.family(object) {
             Family::Virtual => self.virtual_doing(object),
-            _ => self.platform_doing(object),
+            _ => self.platform_activity(object),
         };
         doing.unwrap_or_default()
     }
 
-    fn platform_doing(&self, object: ObjectIndex) -> Option<Doing> {
+    fn platform_activity(&self, object: ObjectIndex) -> Option<ThreadActivity> {
         let status = self.holder(self.thread(object)?)?.value("threadStatus")?;
-        (status.kind == BasicType::Int).then(|| Doing::of_bits(status.bits))
+        (status.kind == BasicType::Int).then(|| ThreadActivity::of_bits(status.bits))
     }
 
-    fn virtual_doing(&self, object: ObjectIndex) -> Option<Doing> {
+    fn virtual_doing(&self, object: ObjectIndex) -> Option<ThreadActivity> {
         let fields = self.objects.fields_of(object, self.virtual_thread?)?;
         let state = fields.value("state")?.bits & !SUSPENDED;
         let doing = *self.states.get(&state)?;
         if self.started == Some(state) && self.object(fields, "container").is_none() {
-            return Some(Doing { state: Some(ThreadState::New), wait: None });
+            return Some(ThreadActivity { state: Some(ThreadState::New), wait: None });
         }
         // Only PINNED and RUNNING have a carrier. A running virtual thread has its carrier's state.
         let carrier = (doing.state == Some(ThreadState::Runnable)).then(|| self.carrier(object)).flatten();
-        Some(carrier.and_then(|carrier| self.platform_doing(carrier)).unwrap_or(doing))
+        Some(carrier.and_then(|carrier| self.platform_activity(carrier)).unwrap_or(doing))
     }
 
     /// Returns the carrier of a virtual thread, if it is mounted.

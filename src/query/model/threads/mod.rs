@@ -28,7 +28,7 @@ use hprof_values::{ObjectId, RootKind, TraceSerial};
 
 use self::fields::{Family, MAX_NAME, ThreadFields};
 use self::frames::{Frame, Frames};
-pub use self::state::{Doing, ThreadState, Wait};
+pub use self::state::{ThreadActivity, ThreadState, Wait};
 use self::thread_names::{Name, Room, ThreadNames};
 use super::objects::class_set::ClassSet;
 use super::objects::label::Labels;
@@ -193,7 +193,7 @@ pub struct JavaThread {
     /// Kind of thread.
     pub kind: ThreadKind,
     /// State, and how the thread waits.
-    pub doing: Doing,
+    pub doing: ThreadActivity,
     /// Address of the JVM's native thread, if it has one: the tid of thread dumps.
     pub native_address: Option<u64>,
     /// Object ID of the carrier of a mounted virtual thread.
@@ -574,7 +574,7 @@ impl<'a> Threads<'a> {
     fn name(&self, object: ObjectIndex) -> Option<Name<'a>> {
         match self.fields.thread(object) {
             Some(fields) => self.fields.name(fields).map(Name::Characters),
-            None => self.labels.content(object).map(Name::Label),
+            None => self.labels.unmasked_label(object).map(Name::Label),
         }
     }
 

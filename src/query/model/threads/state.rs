@@ -30,7 +30,7 @@ pub enum Wait {
 
 /// State and wait of a thread, as far as the dump contains them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Doing {
+pub struct ThreadActivity {
     /// The state.
     pub state: Option<ThreadState>,
     /// Kind of wait, if the thread is waiting.
@@ -71,7 +71,7 @@ impl Wait {
     }
 }
 
-impl Doing {
+impl ThreadActivity {
     /// Decodes `Thread.threadStatus`: the bits of a JVMTI thread state, as `jdk.internal.misc.VM.toThreadState` does.
     pub fn of_bits(bits: u64) -> Self {
         const ALIVE: u64 = 0x1;
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn bits_are_read_as_java_reads_them() {
         let read = |bits| {
-            let doing = Doing::of_bits(bits);
+            let doing = ThreadActivity::of_bits(bits);
             (doing.state.map(ThreadState::name), doing.wait.map(Wait::name))
         };
         // Values written by HotSpot: javaThreadStatus.hpp.
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn virtual_threads_that_are_in_transition_can_run() {
-        let state = |name| Doing::of_virtual(name).and_then(|doing| doing.state);
+        let state = |name| ThreadActivity::of_virtual(name).and_then(|doing| doing.state);
         assert_eq!(state("WAITING"), Some(ThreadState::Runnable));
         assert_eq!(state("TIMED_WAIT"), Some(ThreadState::TimedWaiting));
         assert_eq!(state("SUSPENDED"), None);

@@ -73,7 +73,7 @@ pub struct TextClass {
     pub class_object: Option<ObjectId>,
     /// Object ID of the class loader, if there is a CLS line; 0 for the boot loader.
     pub loader: Option<ObjectId>,
-    /// Class of the class loader, if the text contains it ([`find_loaders`]).
+    /// Class of the class loader, if the text contains it ([`resolve_loaders`]).
     pub loader_class: Option<String>,
     /// Number of objects.
     pub instances: u64,
@@ -148,7 +148,7 @@ pub fn read(path: &Path, run: Option<u32>) -> Result<Option<(TextFile, TextRepor
 ///
 /// # Errors
 /// If the file cannot be read.
-pub fn find_loaders(file: &TextFile, report: &mut TextReport) -> Result<(), TextError> {
+pub fn resolve_loaders(file: &TextFile, report: &mut TextReport) -> Result<(), TextError> {
     if let Some(heap) = &mut report.heap {
         heap::find_loaders(file, report.run, heap)?;
     }

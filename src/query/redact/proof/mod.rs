@@ -119,7 +119,7 @@ pub fn prove(
     rows.push(equality::compare(options, original, redacted));
     rows.extend(numbers::compare(plan, options, kept, original, redacted));
     progress.begin("searching for texts", 0);
-    rows.push(texts::same_place(kept, original, redacted));
+    rows.push(texts::unchanged_text(kept, original, redacted));
     rows.push(texts::anywhere(plan, kept, original, redacted));
     progress.begin("searching for credentials", 0);
     rows.push(credentials::compare(kept, analyses, original, redacted));

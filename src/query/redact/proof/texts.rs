@@ -48,7 +48,7 @@ const CHUNK: u32 = 1 << 16;
 const BYTES: usize = 4 << 20;
 
 /// Searches for unchanged characters at the same position of the same array.
-pub(super) fn same_place(kept: &KeptValues, a: &Dump<'_>, b: &Dump<'_>) -> ProofRow {
+pub(super) fn unchanged_text(kept: &KeptValues, a: &Dump<'_>, b: &Dump<'_>) -> ProofRow {
     let counts = fold(
         &readers(a, b),
         || (0_u64, 0_u64),

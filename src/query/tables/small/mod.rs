@@ -1,7 +1,7 @@
 //! Tables that are small or produced at once: the results of `threads`, `loaders`, `leaks`, `waste` and other
 //! commands, as rows.
 //!
-//! Most are [`Small`]: all rows are produced when the first is read, and cached. [`threads`] produces its rows thread
+//! Most are [`SmallTable`]: all rows are produced when the first is read, and cached. [`threads`] produces its rows thread
 //! by thread, since a dump can contain a million threads.
 
 pub(super) mod allocation_sites;
@@ -28,7 +28,7 @@ use super::{
 pub(super) type MakeRows = fn(&Context<'_>, &mut Batch) -> io::Result<()>;
 
 /// A table whose rows are produced at once.
-struct Small<'a> {
+struct SmallTable<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
     make: MakeRows,
@@ -53,10 +53,10 @@ pub(super) fn open<'a>(
     make: MakeRows,
 ) -> Box<dyn Table + 'a> {
     let rows_of = definition.columns.iter().map(|_| OnceLock::new()).collect();
-    Box::new(Small { context: context.clone(), definition, make, made: OnceLock::new(), rows_of })
+    Box::new(SmallTable { context: context.clone(), definition, make, made: OnceLock::new(), rows_of })
 }
 
-impl Small<'_> {
+impl SmallTable<'_> {
     /// Returns a chunk for each row with the given value in a column.
     fn find(&self, column: usize, key: &LookupKey) -> io::Result<Vec<TableChunk>> {
         let made = self.cached_batch()?;
@@ -98,7 +98,7 @@ fn once<T>(cell: &OnceLock<T>, make: impl Fn() -> T) -> &T {
     cell.get_or_init(make)
 }
 
-impl Table for Small<'_> {
+impl Table for SmallTable<'_> {
     fn definition(&self) -> &Definition {
         &self.definition
     }

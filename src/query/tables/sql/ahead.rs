@@ -39,7 +39,7 @@ const MANY: usize = 64;
 const PART: u64 = 8;
 
 /// Returns whether these chunks contain most rows of a table with `rows` rows.
-fn are_most(chunks: &[TableChunk], rows: u64) -> bool {
+fn is_worth_preparing(chunks: &[TableChunk], rows: u64) -> bool {
     chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>() > rows / PART
 }
 
@@ -97,7 +97,11 @@ impl ChunkReader {
         if self.read == MANY && prepared.is_none() {
             let stop = || self.clock.is_over();
             let prepare = |table: &dyn Table| {
-                if are_most(&self.left, table.rows()) { table.prepare(self.wanted, &stop) } else { None }
+                if is_worth_preparing(&self.left, table.rows()) {
+                    table.prepare(self.wanted, &stop)
+                } else {
+                    None
+                }
             };
             *prepared = self.dump.table(self.table, prepare).flatten();
         }
@@ -207,8 +211,8 @@ mod tests {
     #[test]
     fn a_part_of_a_table_is_not_most_of_it() {
         let objects = |count: u32| TableChunk::Objects(ObjectIndex(100)..ObjectIndex(100 + count));
-        assert!(are_most(&[objects(900), objects(101)], 8000));
-        assert!(!are_most(&[objects(900), objects(100)], 8000));
-        assert!(!are_most(&[], 0));
+        assert!(is_worth_preparing(&[objects(900), objects(101)], 8000));
+        assert!(!is_worth_preparing(&[objects(900), objects(100)], 8000));
+        assert!(!is_worth_preparing(&[], 0));
     }
 }

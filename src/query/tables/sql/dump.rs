@@ -47,7 +47,7 @@ self_cell::self_cell!(
         owner: SqlSource,
 
         #[not_covariant]
-        dependent: Inside,
+        dependent: DumpState,
     }
 );
 
@@ -61,7 +61,7 @@ impl fmt::Debug for SqlDump {
 type KnownPath = (String, Arc<(FieldPath, StepPlaces)>);
 
 /// State that borrows from the dump, created on demand.
-struct Inside<'a> {
+struct DumpState<'a> {
     tables: Tables<'a>,
     of_classes: Mutex<Vec<Arc<dyn Table + 'a>>>,
     labels: OnceLock<Labels<'a>>,
@@ -119,7 +119,7 @@ impl SqlDump {
                 // Texts can be read in addition to their hashes.
                 text_key: TextKey::default(),
             };
-            Ok::<_, hprof_index::Error>(Inside {
+            Ok::<_, hprof_index::Error>(DumpState {
                 tables: Tables::with_frameworks(&dump, about, source.frameworks.clone()),
                 of_classes: Mutex::new(Vec::new()),
                 labels: OnceLock::new(),
@@ -220,7 +220,7 @@ impl SqlDump {
     fn of_object(
         &self,
         id: i64,
-        ask: impl FnOnce(&Inside<'_>, ObjectIndex) -> Option<FunctionValue>,
+        ask: impl FnOnce(&DumpState<'_>, ObjectIndex) -> Option<FunctionValue>,
     ) -> FunctionValue {
         let told = self.0.with_dependent(|_, inside| {
             let object = inside.tables.context().object(id)?;
@@ -320,7 +320,7 @@ impl SqlDump {
     }
 }
 
-impl Inside<'_> {
+impl DumpState<'_> {
     /// Returns a path of fields with the locations of the fields; `None` if the text is not a path.
     fn path(&self, text: &str) -> Option<Arc<(FieldPath, StepPlaces)>> {
         let mut known = self.paths.lock().unwrap_or_else(PoisonError::into_inner);

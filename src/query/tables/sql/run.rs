@@ -105,7 +105,8 @@ pub fn ask(dumps: &[Arc<SqlDump>], query: &str, limits: SqlLimits) -> Result<Sql
     let cancelled = Arc::new(AtomicBool::new(false));
     let (sender, messages) = sync_channel(WAITING);
     let clock = Arc::new(Clock::new(limits.time, cancelled.clone()));
-    let work = Work { dumps: dumps.into(), query: query.to_owned(), limits, clock: clock.clone(), sender };
+    let work =
+        QueryTask { dumps: dumps.into(), query: query.to_owned(), limits, clock: clock.clone(), sender };
     let thread = std::thread::Builder::new().name("sql".to_owned()).stack_size(STACK);
     thread
         .spawn(move || work.run())
@@ -166,7 +167,7 @@ impl Drop for SqlResult {
 }
 
 /// Work of the query's thread.
-struct Work {
+struct QueryTask {
     dumps: Arc<[Arc<SqlDump>]>,
     query: String,
     limits: SqlLimits,
@@ -174,7 +175,7 @@ struct Work {
     sender: SyncSender<Message>,
 }
 
-impl Work {
+impl QueryTask {
     fn run(self) {
         if let Err(error) = self.answer() {
             // The receiver may be gone.

@@ -291,7 +291,7 @@ fn interrupt_error() -> rusqlite::Error {
 
 impl TableData {
     /// Returns an error if the query has to end: reading a chunk takes as long as many rows.
-    fn in_time(&self) -> rusqlite::Result<()> {
+    fn check_deadline(&self) -> rusqlite::Result<()> {
         if self.clock.is_over() { Err(interrupt_error()) } else { Ok(()) }
     }
 }
@@ -305,7 +305,7 @@ impl TableCursor {
             self.before = self.before.saturating_add_unsigned(self.batch.rows as u64);
             self.row = 0;
             // Many chunks may contain no matching row.
-            self.shared.in_time()?;
+            self.shared.check_deadline()?;
             self.chunk =
                 reader.next(&mut self.batch, &mut self.prepared).map_err(|error| read_error(&error))?;
             if self.chunk.is_none() {
@@ -374,7 +374,7 @@ unsafe impl VTabCursor for TableCursor {
         (self.row, self.before, self.batch.rows, self.chunk, self.reader) = (0, 0, 0, None, None);
         let Some(question) = self.question(how, arguments)? else { return Ok(()) };
         // Creates lists of objects.
-        self.shared.in_time()?;
+        self.shared.check_deadline()?;
         let dump = &self.shared.dump;
         if self.wanted != Some(wanted) {
             self.batch = dump.table(self.number, |table| table.batch(wanted)).ok_or_else(wrong)?;

@@ -40,7 +40,7 @@ pub(super) fn special(
     }
     for thread in is_thread.all_objects(dump.graph).into_iter().take(MAX_THREADS) {
         // Virtual threads usually have no name.
-        if let Some(name) = labels.content(thread).filter(|name| !name.is_empty()) {
+        if let Some(name) = labels.unmasked_label(thread).filter(|name| !name.is_empty()) {
             special.insert(thread.0, vias.number(Via::Thread(stable_names::fold_numbers(&name).into())));
         }
     }

@@ -21,7 +21,7 @@ use super::keyed;
 use super::labels::LabelNumbers;
 use super::large;
 use super::named::{BeforePass, NamedObjects, find_named_objects};
-use super::nodes::{LookedUp, VisitedBytes};
+use super::nodes::{PrefetchedObject, VisitedBytes};
 use super::structures::structures;
 use super::subtree::{self, References};
 use super::traits::traits;
@@ -98,8 +98,11 @@ pub(super) fn places(
     let mut members = Vec::new();
     match extent {
         Extent::All => {
-            let look_up =
-                |object: ObjectIndex, class| LookedUp { object: object.0, class, by: held_by(None, object) };
+            let look_up = |object: ObjectIndex, class| PrefetchedObject {
+                object: object.0,
+                class,
+                by: held_by(None, object),
+            };
             class_pass::pass(dump.graph, dump.graph.tree.positions(), look_up, |_, depth, found, bytes| {
                 builder.object(depth, found, VisitedBytes::from_shallow(bytes));
             });

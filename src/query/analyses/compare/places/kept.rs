@@ -4,7 +4,7 @@ use hprof_index::storage::store::Stage;
 use hprof_index::{DumpGraph, ObjectGraph};
 
 use crate::frameworks::Frameworks;
-use hprof_base::kept::KeptAnswer;
+use hprof_base::kept::StoredResult;
 
 use super::DumpPlaces;
 
@@ -12,17 +12,17 @@ use super::DumpPlaces;
 const VERSION: u8 = 2;
 
 /// Stored places of large objects in the index of a heap, for one set of rules.
-pub(super) struct KeptPlaces<'h> {
+pub(super) struct StoredPlaces<'h> {
     graph: &'h ObjectGraph,
-    answer: KeptAnswer<'h>,
+    answer: StoredResult<'h>,
 }
 
-impl<'h> KeptPlaces<'h> {
+impl<'h> StoredPlaces<'h> {
     pub(super) fn new(dump: &DumpGraph<'h>, frameworks: &Frameworks, least: u64) -> Self {
         let structures = crate::containers::VERSION.to_le_bytes();
         let depends_on =
             [&frameworks.hash().to_le_bytes()[..], &least.to_le_bytes(), &structures, &[VERSION]].concat();
-        Self { graph: dump.graph, answer: KeptAnswer::new(dump, Stage::Places, &depends_on) }
+        Self { graph: dump.graph, answer: StoredResult::new(dump, Stage::Places, &depends_on) }
     }
 
     /// Returns the stored places.
@@ -74,7 +74,7 @@ mod tests {
         let rules = Frameworks::builtin();
         let dump = Dump::new(&heap, &graph).unwrap();
         let right = DumpPlaces::of_large(&dump, &rules, 1).unwrap();
-        let kept = KeptPlaces::new(&dump, &rules, 1);
+        let kept = StoredPlaces::new(&dump, &rules, 1);
         assert_eq!(kept.read().as_ref(), Some(&right));
         let labels = u32::try_from(right.labels.len()).unwrap();
         let wrong: [fn(&mut DumpPlaces, u32); 6] = [

@@ -105,7 +105,7 @@ pub(super) fn text(objects: &ObjectReader<'_>, labels: &Labels<'_>, key: Bits) -
     {
         return None;
     }
-    let text = labels.content(key)?;
+    let text = labels.unmasked_label(key)?;
     Some(match text.char_indices().nth(MAX_CHARS) {
         None => text,
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),

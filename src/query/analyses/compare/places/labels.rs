@@ -156,7 +156,7 @@ impl LabelNumbers {
             .iter()
             .map(|class| classes.number(stems.stem(summary.class_name(class))))
             .collect();
-        let mut fields_of = FieldNumbers {
+        let mut fields_of = FieldIndex {
             vias: &mut vias,
             classes: &classes,
             of_class: &of_class,
@@ -190,7 +190,7 @@ impl LabelNumbers {
     }
 }
 
-/// Kind of field in the key of [`FieldNumbers`]: instance or static.
+/// Kind of field in the key of [`FieldIndex`]: instance or static.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Is {
     Field,
@@ -199,7 +199,7 @@ enum Is {
 
 /// Numbers of fields by class name and field name. The text of each name is read once, since all fields of a hostile dump can
 /// have the same name of 64 KB.
-struct FieldNumbers<'n> {
+struct FieldIndex<'n> {
     vias: &'n mut Pool<Via>,
     classes: &'n Pool<Arc<str>>,
     of_class: &'n [u32],
@@ -207,7 +207,7 @@ struct FieldNumbers<'n> {
     known: FxHashMap<(u32, *const u8, usize, Is), u32>,
 }
 
-impl FieldNumbers<'_> {
+impl FieldIndex<'_> {
     fn number(&mut self, class: ClassNumber, name: &str, is: Is) -> u32 {
         let Some(class) = self.of_class.get(class.0 as usize).copied() else { return UNKNOWN };
         let key = (class, name.as_ptr(), name.len(), is);

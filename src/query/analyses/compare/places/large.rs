@@ -16,7 +16,7 @@ use hprof_model::dominators::preorder;
 use hprof_values::ObjectId;
 
 use super::held_by::HeldBy;
-use super::nodes::{CountedObjects, LookedUp, PlaceDominator, VisitedBytes};
+use super::nodes::{CountedObjects, PlaceDominator, PrefetchedObject, VisitedBytes};
 use super::subtree::References;
 use super::traits::Role;
 use super::tree::PlaceBuilder;
@@ -212,7 +212,7 @@ impl LargePass<'_, '_, '_, '_, '_> {
             return;
         }
         let by = self.held_by(position, object, class);
-        let found = LookedUp { object: object.0, class, by };
+        let found = PrefetchedObject { object: object.0, class, by };
         if is_special {
             let all = self.tree.retained_bytes(position);
             let outermost = self.builder.object(depth, found, VisitedBytes { own: bytes, all });
@@ -312,7 +312,7 @@ impl LargePass<'_, '_, '_, '_, '_> {
         let (before, _) = self.builder.innermost();
         let outermost = self.builder.object(
             depth,
-            LookedUp { object: object.0, class, by },
+            PrefetchedObject { object: object.0, class, by },
             VisitedBytes::from_shallow(bytes),
         );
         if let Some(place) = outermost {
@@ -378,7 +378,7 @@ impl LargePass<'_, '_, '_, '_, '_> {
     }
 
     /// Returns the index of the slot in which a small object is counted.
-    fn slot(&mut self, found: LookedUp) -> usize {
+    fn slot(&mut self, found: PrefetchedObject) -> usize {
         let level = self.levels.last();
         let part = self.parts.last().map(|part| (part.class, part.role));
         let of_part = part.map_or(NONE, |(class, _)| class);

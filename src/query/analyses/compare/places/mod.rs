@@ -52,7 +52,7 @@ use hprof_values::ObjectId;
 use crate::frameworks::Frameworks;
 
 use find::Extent;
-use kept::KeptPlaces;
+use kept::StoredPlaces;
 use structures::PlaceStructure;
 
 pub use aligned::{AlignedPlaces, PlaceFigures};
@@ -152,7 +152,7 @@ impl DumpPlaces {
     /// # Errors
     /// If there is neither memory nor disk space for a number for each object.
     pub fn of_large(dump: &Dump<'_>, frameworks: &Frameworks, least: u64) -> io::Result<Self> {
-        let kept = KeptPlaces::new(dump, frameworks, least);
+        let kept = StoredPlaces::new(dump, frameworks, least);
         if let Some(places) = kept.read() {
             return Ok(places);
         }

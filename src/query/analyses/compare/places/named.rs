@@ -18,7 +18,7 @@ use hprof_model::objects::reference_kind::ReferenceKind;
 
 use super::keyed;
 use super::labels::{CalledName, LabelNumbers, Via};
-use super::traits::{Role, Trait};
+use super::traits::{ClassTraits, Role};
 
 /// Maximum number of named entries of a collection.
 const MAX_ENTRIES: usize = 1 << 14;
@@ -47,7 +47,7 @@ pub(super) struct BeforePass<'b, 'a> {
     pub(super) keys: &'b mut FxHashMap<u32, u32>,
     pub(super) adopted: &'b mut AdoptedObjects<'a>,
     /// Properties of classes, by class number.
-    pub(super) traits: &'b mut [Trait],
+    pub(super) traits: &'b mut [ClassTraits],
 }
 
 /// Finds the named objects that retain at least `least` bytes. Adds their entries to `keys` and `adopted`, and marks in

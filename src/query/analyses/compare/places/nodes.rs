@@ -93,13 +93,13 @@ pub(super) struct CountedObjects {
 
 /// Data looked up for an object before the pass reaches it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct LookedUp {
+pub(super) struct PrefetchedObject {
     pub(super) object: u32,
     pub(super) class: u32,
     pub(super) by: HeldBy,
 }
 
-impl Default for LookedUp {
+impl Default for PrefetchedObject {
     fn default() -> Self {
         Self { object: NONE, class: NONE, by: HeldBy::Unknown }
     }

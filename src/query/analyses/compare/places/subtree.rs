@@ -12,7 +12,7 @@ use hprof_index::objects::reader::{ObjectReader, ObjectRecord};
 use hprof_values::{BasicType, ObjectId};
 
 use super::held_by::{HeldBy, Slots};
-use super::nodes::{LookedUp, VisitedBytes};
+use super::nodes::{PrefetchedObject, VisitedBytes};
 use super::tree::PlaceBuilder;
 
 /// References of single objects to the objects that they dominate.
@@ -126,7 +126,7 @@ impl<'t> Walk<'_, '_, '_, '_, 't> {
         let class = graph.objects.class(object).map_or(NONE, |class| class.0);
         // Positions have 32 bits.
         let depth = u32::try_from(self.levels.len()).unwrap_or(u32::MAX);
-        let found = LookedUp { object: object.0, class, by };
+        let found = PrefetchedObject { object: object.0, class, by };
         self.builder.object(depth, found, VisitedBytes::from_shallow(tree.shallow_bytes(position)));
         let children = tree.children(position);
         if children.clone().next().is_some() {

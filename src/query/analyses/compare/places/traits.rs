@@ -28,7 +28,7 @@ pub(super) enum Role {
 
 /// Properties of a class that determine the places of its instances.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Trait {
+pub(super) struct ClassTraits {
     pub(super) role: Role,
     /// Kind of collection, if the class is one.
     pub(super) kind: Option<CollectionKind>,
@@ -46,7 +46,7 @@ pub(super) struct Trait {
 }
 
 /// Properties of a class that is not in the dump.
-pub(super) const NO_TRAIT: Trait = Trait {
+pub(super) const NO_TRAIT: ClassTraits = ClassTraits {
     role: Role::Plain,
     kind: None,
     is_part: false,
@@ -58,7 +58,7 @@ pub(super) const NO_TRAIT: Trait = Trait {
 };
 
 /// Returns the properties of all classes, by class number.
-pub(super) fn traits(summary: &Summary, forms: &Forms) -> Vec<Trait> {
+pub(super) fn traits(summary: &Summary, forms: &Forms) -> Vec<ClassTraits> {
     let known = summary.numbered_classes().filter(|(number, _)| {
         forms.of_class(*number).is_some_and(|of| of.is_known_itself && of.kind != CollectionKind::Holder)
     });
@@ -71,7 +71,7 @@ pub(super) fn traits(summary: &Summary, forms: &Forms) -> Vec<Trait> {
         let mut outer = element.match_indices('$').map(|(at, _)| at).take_while(|at| *at <= longest);
         let nested = outer.any(|at| element.get(..at).is_some_and(|outer| known.contains(outer)));
         let form = forms.of_class(number).filter(|form| form.kind != CollectionKind::Holder);
-        Trait {
+        ClassTraits {
             role: match form {
                 None => Role::Plain,
                 Some(form) => form.wraps.map_or(Role::Collection, Role::Wrapper),

@@ -15,9 +15,9 @@ use super::held_by::{HeldBy, Slots};
 use super::labels::{KEY, LabelNumbers, PlaceLabel, Pool, STACK, UNKNOWN, VALUE, Via};
 use super::named::NamedObjects;
 use super::nodes::{
-    CountedObjects, Destination, LookedUp, OpenObject, PlaceDominator, PlaceNode, VisitedBytes,
+    CountedObjects, Destination, OpenObject, PlaceDominator, PlaceNode, PrefetchedObject, VisitedBytes,
 };
-use super::traits::{NO_TRAIT, Role, Trait};
+use super::traits::{ClassTraits, NO_TRAIT, Role};
 use super::{DumpPlace, DumpPlaces};
 
 /// First number of the range that is reserved for objects that framework rules name.
@@ -39,7 +39,7 @@ pub(super) struct PlaceBuilder<'a> {
     pub(super) java_lang_class: u32,
     pub(super) graph: &'a ObjectGraph,
     /// Properties by class number.
-    pub(super) traits: Vec<Trait>,
+    pub(super) traits: Vec<ClassTraits>,
     pub(super) slots: &'a Slots<'a>,
     /// Returns the reference by which a dominator holds an object.
     pub(super) held_by: &'a (dyn Fn(Option<ObjectIndex>, ObjectIndex) -> HeldBy + Sync),
@@ -69,7 +69,7 @@ pub(super) struct PlaceBuilder<'a> {
 
 impl PlaceBuilder<'_> {
     /// Visits the next object of the pass. Returns its place, unless another open object of the place contains it.
-    pub(super) fn object(&mut self, depth: u32, found: LookedUp, bytes: VisitedBytes) -> Option<u32> {
+    pub(super) fn object(&mut self, depth: u32, found: PrefetchedObject, bytes: VisitedBytes) -> Option<u32> {
         self.close(depth);
         let object = ObjectIndex(found.object);
         let above = self.open.last().map(|open| PlaceDominator {
@@ -245,7 +245,7 @@ impl PlaceBuilder<'_> {
     }
 
     /// Returns the destination of an object dominated by `above`; `above` is `None` at the top.
-    pub(super) fn step(&mut self, above: Option<PlaceDominator>, found: LookedUp) -> Destination {
+    pub(super) fn step(&mut self, above: Option<PlaceDominator>, found: PrefetchedObject) -> Destination {
         let of_class = self.traits.get(found.class as usize).copied().unwrap_or(NO_TRAIT);
         let class_object = if found.class == self.java_lang_class {
             self.graph.class_of_class_object(ObjectIndex(found.object))
@@ -316,7 +316,7 @@ impl PlaceBuilder<'_> {
     }
 
     /// Returns the field by which an object's dominator refers to the object.
-    fn slot(&self, above: PlaceDominator, found: LookedUp) -> Option<FieldSlot<'_>> {
+    fn slot(&self, above: PlaceDominator, found: PrefetchedObject) -> Option<FieldSlot<'_>> {
         let slots = self.slots.slots_of(ClassNumber(above.class));
         match (found.by, slots) {
             (HeldBy::Field(field), _) => slots.get(field as usize).copied(),
@@ -327,7 +327,7 @@ impl PlaceBuilder<'_> {
     }
 
     /// Returns whether the dominator refers to an object by a field that a JDK class declares.
-    fn is_field_of_jdk(&self, above: PlaceDominator, found: LookedUp) -> bool {
+    fn is_field_of_jdk(&self, above: PlaceDominator, found: PrefetchedObject) -> bool {
         let declares = self.slot(above, found).map(|slot| slot.class.0 as usize);
         declares.and_then(|class| self.traits.get(class)).is_some_and(|of| of.is_of_jdk)
     }
@@ -338,7 +338,7 @@ impl PlaceBuilder<'_> {
     }
 
     /// Returns the number of the [`Via`] by which an object is held.
-    fn via(&self, above: Option<PlaceDominator>, found: LookedUp, of_class: Trait) -> u32 {
+    fn via(&self, above: Option<PlaceDominator>, found: PrefetchedObject, of_class: ClassTraits) -> u32 {
         let Some(above) = above else {
             let special = self.special.get(&found.object).copied();
             return special.unwrap_or(UNKNOWN);
@@ -354,7 +354,7 @@ impl PlaceBuilder<'_> {
     }
 
     /// Returns the number of the [`Via`] for the dominator's reference to an object.
-    fn via_of(&self, above: PlaceDominator, found: LookedUp, of_class: Trait) -> u32 {
+    fn via_of(&self, above: PlaceDominator, found: PrefetchedObject, of_class: ClassTraits) -> u32 {
         if of_class.is_thread
             && let Some(name) = self.special.get(&found.object)
         {
@@ -488,7 +488,7 @@ impl PlaceBuilder<'_> {
     fn adopted_step(
         &mut self,
         above: Option<PlaceDominator>,
-        found: LookedUp,
+        found: PrefetchedObject,
         adoptions: usize,
     ) -> Option<Destination> {
         if above.is_some() && found.by != HeldBy::Stack {
@@ -511,7 +511,7 @@ impl PlaceBuilder<'_> {
             }
             _ => HeldBy::Unknown,
         };
-        Some(self.step(Some(above), LookedUp { by, ..found }))
+        Some(self.step(Some(above), PrefetchedObject { by, ..found }))
     }
 
     /// Returns the place of an object, independently of the current position.
@@ -530,7 +530,7 @@ impl PlaceBuilder<'_> {
         let mut dominator = None;
         while let Some(object) = chain.pop() {
             let class = self.graph.objects.class(object).map_or(NONE, |class| class.0);
-            let found = LookedUp { object: object.0, class, by: (self.held_by)(dominator, object) };
+            let found = PrefetchedObject { object: object.0, class, by: (self.held_by)(dominator, object) };
             dominator = Some(object);
             let adopted = self.adopted_step(above, found, adoptions);
             let step = adopted.unwrap_or_else(|| self.step(above, found));

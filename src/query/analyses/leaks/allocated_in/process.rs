@@ -169,9 +169,11 @@ fn pid(dump: &Dump<'_>) -> Option<i64> {
     repositories.all_objects(dump.graph).into_iter().take(MAX_OBJECTS).find_map(|repository| {
         let path = objects.reference(repository, "repository")?;
         // JDK 11 to 23 wrap the path.
-        let path =
-            objects.reference(path, "path").filter(|path| labels.content(*path).is_some()).unwrap_or(path);
-        pid_of(&labels.content(path)?)
+        let path = objects
+            .reference(path, "path")
+            .filter(|path| labels.unmasked_label(*path).is_some())
+            .unwrap_or(path);
+        pid_of(&labels.unmasked_label(path)?)
     })
 }
 

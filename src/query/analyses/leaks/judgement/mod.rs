@@ -25,7 +25,7 @@ use hprof_model::objects::class_set::ClassSet;
 use super::contents::Reason;
 use super::evidence::class_of;
 use super::reader::EvidenceReader;
-use super::{LeakVerdict, Suspect, SuspectObject};
+use super::{LeakVerdict, Suspect, SuspectSubject};
 
 pub(crate) use heap_limit::heap_limit;
 
@@ -290,9 +290,9 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
             _ => false,
         };
         let of_object = match suspect.what {
-            SuspectObject::Class => suspect.object.class.as_deref().is_some_and(is_own),
-            SuspectObject::ClassLoader | SuspectObject::Thread => true,
-            SuspectObject::Instance => false,
+            SuspectSubject::Class => suspect.object.class.as_deref().is_some_and(is_own),
+            SuspectSubject::ClassLoader | SuspectSubject::Thread => true,
+            SuspectSubject::Instance => false,
         };
         paths.owner.is_some() || of_path || of_frame || of_elements || of_object
     }

@@ -3,7 +3,7 @@
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 
 use crate::leaks::contents::Reason;
-use crate::leaks::{Suspect, SuspectKind, SuspectObject};
+use crate::leaks::{Suspect, SuspectKind, SuspectSubject};
 use hprof_model::threads::frames::Frame;
 
 use super::LeakJudge;
@@ -57,7 +57,7 @@ impl LeakJudge<'_, '_> {
         let Some(paths) = &suspect.paths else { return Vec::new() };
         // Fields of the thread's own class and ThreadLocals belong to the program, not to the stack.
         let are_by_stack = paths.only_frames || paths.local.is_some() || paths.path.root.frame.is_some();
-        if suspect.what == SuspectObject::Thread {
+        if suspect.what == SuspectSubject::Thread {
             // The threads that retain the most come first; a group has others in addition to the pool.
             let most = match &suspect.reason {
                 Some(Reason::Threads { threads, .. }) => usize::try_from(*threads).unwrap_or(MAX_TOPS),

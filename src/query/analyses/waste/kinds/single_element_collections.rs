@@ -25,7 +25,7 @@ fn look(look: &CollectionLook<'_, '_>, collection: &FewElements, sink: &mut Sink
     match collection.plain {
         _ if collection.elements != 1 => {}
         Some(list) => plain(look, &list, sink),
-        None => single(look, collection.object, sink),
+        None => report_single_element(look, collection.object, sink),
     }
 }
 
@@ -53,7 +53,7 @@ fn plain(look: &CollectionLook<'_, '_>, list: &Saving, sink: &mut Sink) {
     sink.push(Saving::new(outer, bytes), class, (0, 0));
 }
 
-fn single(look: &CollectionLook<'_, '_>, object: ObjectIndex, sink: &mut Sink) {
+fn report_single_element(look: &CollectionLook<'_, '_>, object: ObjectIndex, sink: &mut Sink) {
     let tree = &look.search.dump.graph.tree;
     let objects = &look.search.dump.objects;
     // A table that another collection shares is not freed.

@@ -3,15 +3,15 @@
 /// Error for a text that is not a size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a size; sizes look like 4096, 512KiB, 10MB or 1.5GiB")]
-pub struct NoSize(String);
+pub struct ParseSizeError(String);
 
 /// Parses a size. `KB`, `MB`, `GB` and `TB` are powers of 1000, `KiB`, `MiB`, `GiB` and `TiB` powers of 1024 (IEC
 /// 80000-13); a letter alone, as in `512k`, is a power of 1024, as in the JVM's own options.
 ///
 /// # Errors
 /// If the text is not a size, or the size exceeds 64 bits.
-pub fn parse(text: &str) -> Result<u64, NoSize> {
-    let wrong = || NoSize(text.to_owned());
+pub fn parse(text: &str) -> Result<u64, ParseSizeError> {
+    let wrong = || ParseSizeError(text.to_owned());
     let at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(at);
     let unit = match unit.trim() {

@@ -11,7 +11,7 @@ use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, NumberFields, Record};
 
 use super::super::events::{AllocationEvent, MonitorEvent, SampleEvent};
 use super::heap::{HeapEventKind, HeapEvents};
-use super::names::{Names, RecordedThread};
+use super::names::{ConstantNames, RecordedThread};
 use super::site_sums::{SiteSums, Sum};
 use super::stacks::{ChunkStacks, ClassTable, NO_STACK, StackIndex, StackTable, chunk_problems};
 use super::{EventCount, FlightJvm, Want};
@@ -125,7 +125,7 @@ impl ChunkSums {
         let mut counting = Counting {
             chunk: &chunk,
             sums: &mut sums,
-            names: Names::of_chunk(&chunk),
+            names: ConstantNames::of_chunk(&chunk),
             stacks: ChunkStacks::default(),
             classes: ClassTable::default(),
             jvm: None,
@@ -181,7 +181,7 @@ fn jvm_of(fields: &Record<'_>) -> FlightJvm {
 struct Counting<'c, 's> {
     chunk: &'c Chunk<'c>,
     sums: &'s mut ChunkSums,
-    names: Names,
+    names: ConstantNames,
     stacks: ChunkStacks,
     classes: ClassTable,
     /// Last event that describes the JVM. Only the last one is read, as each can refer to long texts.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use hprof_jfr::{Chunk, Record};
 
-use super::names::Names;
+use super::names::ConstantNames;
 use hprof_base::sorting::SortRows;
 
 /// Maximum number of classes.
@@ -90,7 +90,7 @@ impl ClassCounts {
         is_after_gc: bool,
         chunk: &Chunk<'_>,
         fields: &Record<'_>,
-        names: &mut Names,
+        names: &mut ConstantNames,
     ) {
         let number = |name| fields.integer(name).and_then(|number| u64::try_from(number).ok());
         let mut class = || names.class(fields.constant("objectClass")?);

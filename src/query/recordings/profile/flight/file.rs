@@ -41,7 +41,7 @@ impl FlightFile {
     ///
     /// # Errors
     /// If it cannot be opened.
-    pub fn is_one(path: &Path) -> Result<bool, Error> {
+    pub fn is_recording_file(path: &Path) -> Result<bool, Error> {
         Ok(open_recording(path)?.is_some())
     }
 

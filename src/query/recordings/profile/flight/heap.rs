@@ -7,7 +7,7 @@ use hprof_jfr::{Chunk, Record, Value};
 
 use super::class_counts::{ClassCounts, ClassOverTime};
 use super::constants::ConstantMap;
-use super::names::Names;
+use super::names::ConstantNames;
 use hprof_base::sorting::SortRows;
 
 /// Names of collections of the whole heap that stop the program (`GCName` in JDK's `gcName.hpp`). Concurrent ones, such as
@@ -214,7 +214,7 @@ impl HeapEvents {
         kind: HeapEventKind,
         chunk: &Chunk<'_>,
         fields: &Record<'_>,
-        names: &mut Names,
+        names: &mut ConstantNames,
     ) {
         if let HeapEventKind::Objects { is_after_gc } = kind {
             return self.classes.read(is_after_gc, chunk, fields, names);
@@ -354,7 +354,7 @@ mod tests {
     fn constants_of_events_are_read_once() {
         let bytes = every_kind(true).finish();
         let chunk = Chunk::read(&bytes, &Recording::new(&bytes).unwrap().chunks()[0]).unwrap();
-        let (mut heap, mut names) = (HeapEvents::default(), Names::new(usize::MAX));
+        let (mut heap, mut names) = (HeapEvents::default(), ConstantNames::new(usize::MAX));
         for event in chunk.events().chain(chunk.events()) {
             if let Some(kind) = HeapEventKind::from_event_name(&event.fields.class().unwrap().name) {
                 heap.read(kind, &chunk, &event.fields, &mut names);

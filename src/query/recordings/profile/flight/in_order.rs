@@ -14,14 +14,14 @@ pub(super) fn map_in_order<T: Sync, R: Send>(
 ) {
     let at_once = rayon::current_num_threads().max(1) * 2;
     let state = Mutex::new(State { next: 0, taken: 0, ready: BTreeMap::new(), take: Some(take) });
-    let mapping = Mapping { items, map, state };
+    let mapping = OrderedParallelMap { items, map, state };
     // The item passed to `take`, and the items mapped before it is their turn.
     rayon::scope(|scope| {
         (0..at_once.min(items.len())).for_each(|_| scope.spawn(|scope| mapping.step(scope)));
     });
 }
 
-struct Mapping<'t, T, R, M, K> {
+struct OrderedParallelMap<'t, T, R, M, K> {
     items: &'t [T],
     map: M,
     state: Mutex<State<R, K>>,
@@ -37,7 +37,7 @@ struct State<R, K> {
     take: Option<K>,
 }
 
-impl<T: Sync, R: Send, M: Fn(&T) -> R + Sync, K: FnMut(&T, R) + Send> Mapping<'_, T, R, M, K> {
+impl<T: Sync, R: Send, M: Fn(&T) -> R + Sync, K: FnMut(&T, R) + Send> OrderedParallelMap<'_, T, R, M, K> {
     /// Maps one item, and takes all results whose turn has come. For each taken result, another item is mapped.
     fn step<'s>(&'s self, scope: &Scope<'s>) {
         let lock = || self.state.lock().unwrap_or_else(PoisonError::into_inner);

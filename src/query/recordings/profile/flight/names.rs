@@ -39,7 +39,7 @@ const NATIVE_THREAD: u32 = 1 << 31;
 
 /// Cache of names by their constants.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct ConstantNames {
     classes: ConstantMap<Option<Arc<str>>>,
     methods: ConstantMap<MethodName>,
     /// Names in Java source form and as recorded, by their symbols, which any number of classes and methods may share.
@@ -59,7 +59,7 @@ struct NameBudget {
     left_out: u64,
 }
 
-impl Names {
+impl ConstantNames {
     /// Creates a table of names that together take at most `max_bytes`. Names beyond the limit are missing.
     pub(super) fn new(max_bytes: usize) -> Self {
         Self {
@@ -273,7 +273,7 @@ mod tests {
         // first.
         let all = ["worker", "main", "system"].concat().len();
         for (max_bytes, left_out) in [(all, 0), (all - 1, 1), ("worker".len(), 2), (1, 4)] {
-            let mut names = Names::new(max_bytes);
+            let mut names = ConstantNames::new(max_bytes);
             let threads: Vec<_> =
                 started.iter().filter_map(|event| names.thread_in(&event.fields, "thread")).collect();
             assert_eq!((threads.len(), threads[0].serial), (2, 9));

@@ -9,7 +9,7 @@ use hprof_jfr::metadata::Class;
 use hprof_jfr::values::ConstantNumber;
 use hprof_jfr::{Chunk, NumberField, NumberFields};
 
-use super::names::Names;
+use super::names::ConstantNames;
 use super::stacks::ChunkStacks;
 use crate::profile::Frame;
 use crate::profile::events::AllocationEvent;
@@ -69,7 +69,7 @@ fn fields(class: &Class) -> [NumberField<'static>; 7] {
 /// the file. The range begins at the start of an event; earlier events are not read.
 pub fn visit(chunk: &Chunk<'_>, starts: Range<usize>, mut visit: impl FnMut(EventRow<'_>)) {
     let mut selections: FxHashMap<usize, NumberFields<7>> = FxHashMap::default();
-    let (mut names, mut stacks) = (Names::of_chunk(chunk).at_most(MAX_NAMES), ChunkStacks::default());
+    let (mut names, mut stacks) = (ConstantNames::of_chunk(chunk).at_most(MAX_NAMES), ChunkStacks::default());
     for event in chunk.events_in(starts) {
         let Some(class) = event.fields.class() else { continue };
         let selection =

@@ -11,7 +11,7 @@ use hprof_jfr::values::Constant;
 use hprof_jfr::{Chunk, ChunkSpan, ElementNumbers, NumberFields};
 
 use super::constants::{ConstantMap, ConstantTable};
-use super::names::Names;
+use super::names::ConstantNames;
 use crate::profile::Frame;
 use hprof_model::threads::frames::NATIVE;
 
@@ -101,7 +101,7 @@ impl ChunkStacks {
         &mut self,
         trace: Constant<'_>,
         thread: u32,
-        names: &mut Names,
+        names: &mut ConstantNames,
     ) -> (StackIndex, bool) {
         if let Some(index) = self.by_constant.get(&trace).filter(|_| thread == 0) {
             return (index, false);
@@ -130,7 +130,11 @@ impl ChunkStacks {
     }
 
     /// Returns the innermost frame of a stack and the frame's index, without reading the other frames.
-    pub(super) fn innermost(&mut self, trace: Constant<'_>, names: &mut Names) -> Option<(u32, &Frame)> {
+    pub(super) fn innermost(
+        &mut self,
+        trace: Constant<'_>,
+        names: &mut ConstantNames,
+    ) -> Option<(u32, &Frame)> {
         let frame = match self.innermost.get(&trace) {
             Some(frame) => *frame,
             None => {
@@ -144,7 +148,7 @@ impl ChunkStacks {
     }
 
     /// Reads the frames of a stack, and returns the index of their list; `None` if the chunk does not contain the stack.
-    fn list(&mut self, trace: Constant<'_>, names: &mut Names) -> Option<u32> {
+    fn list(&mut self, trace: Constant<'_>, names: &mut ConstantNames) -> Option<u32> {
         let mut lists = std::mem::take(&mut self.table.lists);
         let is_truncated = self.read(trace, usize::MAX, names, |frame| lists.frames.push(frame));
         let number = u32::try_from(lists.ends.len());
@@ -163,7 +167,7 @@ impl ChunkStacks {
         &mut self,
         trace: Constant<'_>,
         count: usize,
-        names: &mut Names,
+        names: &mut ConstantNames,
         mut add: impl FnMut(u32),
     ) -> Option<bool> {
         let record = trace.record()?;
@@ -185,7 +189,7 @@ impl ChunkStacks {
         chunk: &Chunk<'_>,
         fields: &NumberFields<3>,
         [method, line, kind]: [Option<i64>; 3],
-        names: &mut Names,
+        names: &mut ConstantNames,
     ) -> u32 {
         let line = line.unwrap_or(0);
         let key = (fields.class_index(), [method.unwrap_or(0), line, kind.unwrap_or(0)]);
@@ -217,7 +221,7 @@ pub(super) fn chunk_problems(
     chunk: &Chunk<'_>,
     span: &ChunkSpan,
     stacks: &ChunkStacks,
-    names: &Names,
+    names: &ConstantNames,
 ) -> Vec<String> {
     let mut problems: Vec<String> = chunk.problems.iter().map(ToString::to_string).collect();
     // The JVM writes the stacks of a chunk at its end, and since JDK 14 each second.
@@ -240,13 +244,13 @@ pub(super) fn chunk_problems(
 impl ClassTable {
     /// Returns the number of a class. `None`, and a class that the chunk does not contain, have the number of the class without
     /// a name.
-    pub(super) fn number(&mut self, class: Option<Constant<'_>>, names: &mut Names) -> u32 {
+    pub(super) fn number(&mut self, class: Option<Constant<'_>>, names: &mut ConstantNames) -> u32 {
         let known = class.as_ref().and_then(|class| self.by_constant.get(class));
         known.unwrap_or_else(|| self.new_number(class, names))
     }
 
     /// Adds a class that is not yet in the table, and returns its number.
-    fn new_number(&mut self, class: Option<Constant<'_>>, names: &mut Names) -> u32 {
+    fn new_number(&mut self, class: Option<Constant<'_>>, names: &mut ConstantNames) -> u32 {
         let class = class.filter(|class| class.number().is_some());
         if let (None, Some(unnamed)) = (&class, self.unnamed) {
             return unnamed;

@@ -251,7 +251,7 @@ fn wait(wait: &event::MonitorWait<'_>) -> Wait {
     }
 }
 
-fn method(method: &event::MethodTime<'_>) -> Method {
+fn method(method: &event::MethodSignature<'_>) -> Method {
     Method {
         class: display_names::class(method.class),
         name: display_names::text(method.name),

@@ -59,7 +59,7 @@ pub fn show(file: &TextFile, run: u32, question: &TextObjectQuery) -> Result<Tex
 
 /// Object whose lines are being read.
 #[derive(Debug, Default)]
-struct Current {
+struct CurrentObject {
     object: ObjectId,
     class: Vec<u8>,
     kind: ObjectKind,
@@ -68,7 +68,7 @@ struct Current {
 struct TextObjectSearch<'q> {
     question: &'q TextObjectQuery,
     answer: TextObjectReport,
-    current: Option<Current>,
+    current: Option<CurrentObject>,
     roots: Vec<RootShown>,
 }
 
@@ -173,7 +173,7 @@ impl<'q> TextObjectSearch<'q> {
     }
 
     fn referrer(&mut self, reference: String) {
-        let Some(Current { object, class, kind }) = &self.current else { return };
+        let Some(CurrentObject { object, class, kind }) = &self.current else { return };
         let (class, label) = match kind {
             ObjectKind::ClassObject => (CLASS.to_owned(), Some(display_names::class(class))),
             ObjectKind::ObjectArray | ObjectKind::PrimitiveArray => (array_class(class), None),

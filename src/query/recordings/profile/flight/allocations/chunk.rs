@@ -10,7 +10,7 @@ use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, NumberFields, Record};
 use super::super::AllocationEvent;
 use super::super::chunk_sums::MAX_JVM_TEXT;
 use super::super::heap::{HeapEventKind, HeapEvents};
-use super::super::names::Names;
+use super::super::names::ConstantNames;
 use super::super::site_sums::SiteMap;
 use super::super::stacks::{self, ChunkStacks, ClassTable, StackTable, chunk_problems};
 use super::old_objects::{OldObject, OldObjects};
@@ -99,7 +99,7 @@ impl ChunkAllocations {
             chunk: &chunk,
             span_nanos,
             found: Self::default(),
-            names: Names::of_chunk(&chunk),
+            names: ConstantNames::of_chunk(&chunk),
             stacks: ChunkStacks::default(),
             classes: ClassTable::default(),
             places: Default::default(),
@@ -133,7 +133,7 @@ struct Reading<'c> {
     chunk: &'c Chunk<'c>,
     span_nanos: (i64, i64),
     found: ChunkAllocations,
-    names: Names,
+    names: ConstantNames,
     stacks: ChunkStacks,
     classes: ClassTable,
     /// Indexes into `found.rows`, by type of event.

@@ -6,7 +6,7 @@ use hprof_jfr::Record;
 use hprof_jfr::values::Constant;
 
 use super::super::constants::ConstantMap;
-use super::super::names::{MAX_NAME, Names};
+use super::super::names::{ConstantNames, MAX_NAME};
 
 /// Maximum number of links of a chain. The JVM writes at most 200, and the number of links it skipped.
 const MAX_LINKS: usize = 256;
@@ -83,7 +83,12 @@ impl<'c> OldObjects<'c> {
     }
 
     /// Reads an old object from the fields of an event.
-    pub(super) fn read(&mut self, fields: &Record<'c>, stack: u32, names: &mut Names) -> Option<OldObject> {
+    pub(super) fn read(
+        &mut self,
+        fields: &Record<'c>,
+        stack: u32,
+        names: &mut ConstantNames,
+    ) -> Option<OldObject> {
         let object = fields.constant("object")?;
         let class = self.object(object, names).class?;
         let elements = fields.integer("arrayElements").and_then(|count| u64::try_from(count).ok());
@@ -91,7 +96,7 @@ impl<'c> OldObjects<'c> {
         Some(OldObject { class, elements, stack, chain: self.chain(object, names) })
     }
 
-    fn chain(&mut self, object: Constant<'c>, names: &mut Names) -> Vec<ChainLink> {
+    fn chain(&mut self, object: Constant<'c>, names: &mut ConstantNames) -> Vec<ChainLink> {
         let mut links = Vec::new();
         let mut at = object;
         while links.len() < MAX_LINKS && self.left > 0 {
@@ -109,7 +114,7 @@ impl<'c> OldObjects<'c> {
         links
     }
 
-    fn object(&mut self, object: Constant<'c>, names: &mut Names) -> Object<'c> {
+    fn object(&mut self, object: Constant<'c>, names: &mut ConstantNames) -> Object<'c> {
         if let Some(known) = self.objects.get(&object) {
             return known.clone();
         }
