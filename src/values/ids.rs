@@ -28,6 +28,7 @@ impl ObjectId {
 }
 
 impl From<U64> for ObjectId {
+    #[inline]
     fn from(id: U64) -> Self {
         Self(id.get())
     }
@@ -56,6 +57,7 @@ impl TraceSerial {
 }
 
 impl From<U32> for TraceSerial {
+    #[inline]
     fn from(serial: U32) -> Self {
         Self(serial.get())
     }
@@ -68,12 +70,14 @@ impl fmt::Display for TraceSerial {
 }
 
 impl From<ObjectId> for U64 {
+    #[inline]
     fn from(id: ObjectId) -> Self {
         Self::new(id.0)
     }
 }
 
 impl From<TraceSerial> for U32 {
+    #[inline]
     fn from(serial: TraceSerial) -> Self {
         Self::new(serial.0)
     }

@@ -11,6 +11,7 @@ pub enum IdSize {
 
 impl IdSize {
     /// Returns the size in bytes.
+    #[inline]
     pub const fn bytes(self) -> usize {
         match self {
             Self::Four => 4,
@@ -38,6 +39,7 @@ macro_rules! coded {
             pub const ALL: [Self; [$($value),*].len()] = [$(Self::$variant),*];
 
             /// Returns the variant with this code.
+            #[inline]
             pub const fn $from_code(code: u8) -> Option<Self> {
                 Some(match code {
                     $($value => Self::$variant,)*
@@ -46,6 +48,7 @@ macro_rules! coded {
             }
 
             /// Returns the code in the file.
+            #[inline]
             pub const fn $code(self) -> u8 {
                 self as u8
             }
@@ -91,6 +94,7 @@ impl BasicType {
     };
 
     /// Returns the size of a value in a dump in bytes, with identifiers of `id_size`.
+    #[inline]
     pub const fn dump_bytes(self, id_size: IdSize) -> usize {
         match self {
             Self::Object => id_size.bytes(),
