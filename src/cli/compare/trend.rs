@@ -169,17 +169,17 @@ pub(crate) fn run(cx: &RunContext, args: &TrendArgs) -> anyhow::Result<Outcome> 
     let hours = hours(&source.all);
     let shown = rows.iter().take(args.top.rows(args.output.format()).unwrap_or(usize::MAX));
     let lines = shown.map(|row| TrendLine { row, hours });
-    let beside = TrendSummary { dumps: &source.all, recordings: recordings.iter().collect(), least, hours };
+    let summary = TrendSummary { dumps: &source.all, recordings: recordings.iter().collect(), least, hours };
     let what = if args.all { "has changed" } else { "grew at every step, or grew and then stopped," };
     let nothing = format!("nothing {what} by {} or more (--min-change)", human_bytes(least.growing));
     let width = place_lines::width(cx, &args.output);
     let mut answer = Answer::new(columns(args.group_by, width), lines)
-        .with_summary(&summary_columns(), &beside)
+        .with_summary(&summary_columns(), &summary)
         .matching(rows.len() as u64, "rows")
         .without_rows(args.output.no_rows(nothing.clone()));
     if args.output.format() == Format::Table {
         answer = answer
-            .with_section_above(Section::Text(headline(&beside)))
+            .with_section_above(Section::Text(headline(&summary)))
             .with_lines_below(|line: &TrendLine<'_>| place_lines::lines(&line.row.text, width));
     }
     source.show(cx, "trend", &args.output, answer)?;
@@ -264,16 +264,16 @@ fn hours(dumps: &[OneDump]) -> Option<f64> {
     (hours > 0.0).then_some(hours)
 }
 
-fn headline(beside: &TrendSummary<'_>) -> String {
-    let names: Vec<String> = beside.dumps.iter().map(|dump| file_name(&dump.path)).collect();
-    let time = match beside.hours {
+fn headline(summary: &TrendSummary<'_>) -> String {
+    let names: Vec<String> = summary.dumps.iter().map(|dump| file_name(&dump.path)).collect();
+    let time = match summary.hours {
         Some(hours) if hours >= 1.0 => format!(", {hours:.1} hours"),
         Some(hours) if hours * 60.0 >= 1.0 => format!(", {:.1} minutes", hours * 60.0),
         Some(hours) => format!(", {:.1} seconds", hours * 3600.0),
         None => String::new(),
     };
-    let dumps = format!("{} dumps{time}: {}", beside.dumps.len(), names.join(", "));
-    let recordings = beside.recordings.iter().map(|recorded| {
+    let dumps = format!("{} dumps{time}: {}", summary.dumps.len(), names.join(", "));
+    let recordings = summary.recordings.iter().map(|recorded| {
         let trend = recorded.heap_over_time().and_then(HeapOverTime::trend);
         let none = recorded.why_none("no collections").to_owned();
         let says = trend.map_or(none, |trend| escape::text(&trend.to_string()).into_owned());
@@ -394,14 +394,14 @@ fn summary_columns<'a>() -> Columns<'a, TrendSummary<'a>> {
             Columns::new(OneDump::columns(|dump: &OneDump| dump)),
             |summary: &TrendSummary<'a>| summary.dumps,
         ),
-        Column::records(names::RECORDINGS, recording_columns(), |beside: &TrendSummary<'a>| {
-            beside.recordings.as_slice()
+        Column::records(names::RECORDINGS, recording_columns(), |summary: &TrendSummary<'a>| {
+            summary.recordings.as_slice()
         }),
-        Column::new(names::MIN_CHANGES.dot(names::EVERY_STEP_BYTES), |beside: &TrendSummary<'a>| {
-            beside.least.growing.into()
+        Column::new(names::MIN_CHANGES.dot(names::EVERY_STEP_BYTES), |summary: &TrendSummary<'a>| {
+            summary.least.growing.into()
         }),
-        Column::new(names::MIN_CHANGES.dot(names::OTHER_CHANGE_BYTES), |beside: &TrendSummary<'a>| {
-            beside.least.others.into()
+        Column::new(names::MIN_CHANGES.dot(names::OTHER_CHANGE_BYTES), |summary: &TrendSummary<'a>| {
+            summary.least.others.into()
         }),
         Column::new(names::HOURS, |summary: &TrendSummary<'a>| summary.hours.into())
             .or_null("the dumps contain no times"),

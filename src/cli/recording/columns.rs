@@ -80,8 +80,8 @@ pub(super) fn matching<'a, T: 'a>() -> Column<'a, RecordingSummary<T>> {
 
 /// Returns the column of the number of matching rows that are not shown.
 pub(super) fn left_out<'a, T: 'a>() -> Column<'a, RecordingSummary<T>> {
-    Column::new(names::LEFT_OUT, |beside: &RecordingSummary<T>| {
-        beside.matching.saturating_sub(beside.shown as u64).into()
+    Column::new(names::LEFT_OUT, |summary: &RecordingSummary<T>| {
+        summary.matching.saturating_sub(summary.shown as u64).into()
     })
 }
 

@@ -191,13 +191,13 @@ fn by_trace(
     let none = Samples::default();
     let samples = profile.samples.as_ref().unwrap_or(&none);
     let cpu::CpuReport { rows, matching, samples: sum } = cpu::by_trace(samples, traces, question);
-    let beside = RecordingSummary {
+    let summary = RecordingSummary {
         matching,
         shown: rows.len(),
         of: SampleTotals { samples, sum, lost: recorded.lost_samples(args.event) },
     };
     let mut answer = Answer::new(columns(traces, &args.stack), rows)
-        .with_summary(&summary_columns(), &beside)
+        .with_summary(&summary_columns(), &summary)
         .matching(matching, "traces")
         .without_rows(NoRows::Nothing);
     if profile.samples.is_some() {
@@ -220,13 +220,13 @@ fn by_group(
     let samples = profile.samples.as_ref().unwrap_or(&none);
     let cpu::CpuReport { rows, matching, samples: sum } =
         cpu::by_group(samples, &profile.traces, question, group_by);
-    let beside = RecordingSummary {
+    let summary = RecordingSummary {
         matching,
         shown: rows.len(),
         of: SampleTotals { samples, sum, lost: recorded.lost_samples(args.event) },
     };
     let answer = Answer::new(group_columns(group_by), rows)
-        .with_summary(&summary_columns(), &beside)
+        .with_summary(&summary_columns(), &summary)
         .matching(matching, "rows")
         .without_rows(NoRows::Nothing);
     let rows = recorded.show(cx, "cpu", &args.output, answer)?;
@@ -294,16 +294,16 @@ struct SampleTotals<'a> {
 
 fn summary_columns<'a>() -> Columns<'a, RecordingSummary<SampleTotals<'a>>> {
     Columns::new([
-        Column::new(names::TOTAL.dot(names::SAMPLES), |beside: &RecordingSummary<SampleTotals<'a>>| {
-            beside.of.samples.total.into()
+        Column::new(names::TOTAL.dot(names::SAMPLES), |summary: &RecordingSummary<SampleTotals<'a>>| {
+            summary.of.samples.total.into()
         }),
         columns::matching(),
-        Column::new(names::MATCHING.dot(names::SAMPLES), |beside: &RecordingSummary<SampleTotals<'a>>| {
-            beside.of.sum.into()
+        Column::new(names::MATCHING.dot(names::SAMPLES), |summary: &RecordingSummary<SampleTotals<'a>>| {
+            summary.of.sum.into()
         }),
         columns::left_out(),
-        Column::new(names::EVENT, |beside: &RecordingSummary<SampleTotals<'a>>| {
-            beside.of.samples.event.map(SampleEvent::name).into()
+        Column::new(names::EVENT, |summary: &RecordingSummary<SampleTotals<'a>>| {
+            summary.of.samples.event.map(SampleEvent::name).into()
         })
         .or_null("unless of Flight Recorder"),
         Column::new(names::LOST_SAMPLES, |summary: &RecordingSummary<SampleTotals<'a>>| {

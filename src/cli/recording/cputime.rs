@@ -96,9 +96,9 @@ fn show_calls(
     question: &CallQuery,
 ) -> anyhow::Result<Outcome> {
     let cputime::TimeReport { rows, matching } = cputime::calls(&recorded.profile.calls, question);
-    let beside = RecordingSummary { matching, shown: rows.len(), of: () };
+    let summary = RecordingSummary { matching, shown: rows.len(), of: () };
     let answer = Answer::new(call_columns(), rows)
-        .with_summary(&call_summary_columns(), &beside)
+        .with_summary(&call_summary_columns(), &summary)
         .matching(matching, "calls")
         .without_rows(NoRows::Nothing);
     let rows = recorded.show(cx, "cputime", &args.shown.output, answer)?;

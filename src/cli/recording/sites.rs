@@ -82,9 +82,9 @@ pub(crate) fn run(cx: &RunContext, args: &SitesArgs) -> anyhow::Result<Outcome> 
     let sites::SiteReport { rows, matching } =
         sites.map(|sites| sites::sites(sites, traces, &question)).unwrap_or_default();
     notes(cx, &recorded, args);
-    let beside = RecordingSummary { matching: matching.rows, shown: rows.len(), of: (sites, matching) };
+    let summary = RecordingSummary { matching: matching.rows, shown: rows.len(), of: (sites, matching) };
     let mut answer = Answer::new(columns(traces, &args.shown.stack, sites), rows)
-        .with_summary(&summary_columns(), &beside)
+        .with_summary(&summary_columns(), &summary)
         .matching(matching.rows, "sites")
         .without_rows(NoRows::Nothing);
     if sites.is_some() {
@@ -184,8 +184,8 @@ type SiteTotals<'a> = (Option<&'a Sites>, Totals);
 
 fn summary_columns<'a>() -> Columns<'a, RecordingSummary<SiteTotals<'a>>> {
     let mut columns = vec![
-        columns::stated_totals(|beside: &RecordingSummary<SiteTotals<'a>>| {
-            let total = beside.of.0.and_then(|sites| sites.total.as_ref());
+        columns::stated_totals(|summary: &RecordingSummary<SiteTotals<'a>>| {
+            let total = summary.of.0.and_then(|sites| sites.total.as_ref());
             total.map(|total| sites::totals(std::iter::once(total)))
         }),
         columns::matching(),
@@ -196,17 +196,17 @@ fn summary_columns<'a>() -> Columns<'a, RecordingSummary<SiteTotals<'a>>> {
     ));
     columns.extend([
         columns::left_out(),
-        Column::new(names::ORIGIN, |beside: &RecordingSummary<SiteTotals<'a>>| {
-            beside.of.0.map(|sites| sites.origin.name()).into()
+        Column::new(names::ORIGIN, |summary: &RecordingSummary<SiteTotals<'a>>| {
+            summary.of.0.map(|sites| sites.origin.name()).into()
         })
         .or_null("there are no sites"),
-        Column::new(names::ORDERED_BY, |beside: &RecordingSummary<SiteTotals<'a>>| {
+        Column::new(names::ORDERED_BY, |summary: &RecordingSummary<SiteTotals<'a>>| {
             let by = |sites: &Sites| if sites.by_allocation { "allocated_bytes" } else { "live_bytes" };
-            beside.of.0.map(by).into()
+            summary.of.0.map(by).into()
         })
         .or_null("there are no sites"),
-        Column::new(names::EVENT, |beside: &RecordingSummary<SiteTotals<'a>>| {
-            beside.of.0.and_then(|sites| sites.event).map(SiteEvent::name).into()
+        Column::new(names::EVENT, |summary: &RecordingSummary<SiteTotals<'a>>| {
+            summary.of.0.and_then(|sites| sites.event).map(SiteEvent::name).into()
         })
         .or_null("unless of Flight Recorder"),
         columns::date(|of: &SiteTotals<'a>| of.0.and_then(|sites| sites.date.as_deref())),

@@ -57,18 +57,18 @@ pub(super) fn show(
     let stated = of.times(&recorded.profile);
     let (rows, total_ms) = stated.map_or((&[][..], 0), |stated| (&stated.rows[..], stated.total_ms));
     let cputime::TimeReport { rows, matching } = cputime::times(rows, total_ms, traces, question);
-    let beside = RecordingSummary { matching, shown: rows.len(), of: stated };
+    let summary = RecordingSummary { matching, shown: rows.len(), of: stated };
     let mut answer = Answer::new(columns(of, traces, stack), rows)
-        .with_summary(&summary_columns(), &beside)
+        .with_summary(&summary_columns(), &summary)
         .matching(matching, "rows")
         .without_rows(NoRows::Nothing);
-    if beside.of.is_some() {
+    if summary.of.is_some() {
         let total = u64::try_from(total_ms).map(group_digits).unwrap_or_default();
         answer = answer.total([("ms", total), (of.title(), "whole time".to_owned())]);
     }
     let answer = stack.add_stacks(answer, traces, |row: &RankedTime<'_>| row.time.trace);
     let rows = recorded.show(cx, of.command(), output, answer)?;
-    if let (Some(table), 0) = (beside.of, matching) {
+    if let (Some(table), 0) = (summary.of, matching) {
         no_match::note(cx, input, "row", &question.filter, traces);
         let names = || table.rows.iter().filter_map(|row| row.name.as_deref());
         no_match::classes(cx, input, &question.names, names);
@@ -138,14 +138,14 @@ fn table_columns<'a>(of: TimeKind) -> Vec<TableColumn<'a, RankedTime<'a>>> {
 
 fn summary_columns<'a>() -> Columns<'a, RecordingSummary<Option<&'a Times>>> {
     Columns::new([
-        Column::new(names::TOTAL.dot(names::SELF_MS), |beside: &RecordingSummary<Option<&'a Times>>| {
-            beside.of.map(|stated| stated.total_ms).into()
+        Column::new(names::TOTAL.dot(names::SELF_MS), |summary: &RecordingSummary<Option<&'a Times>>| {
+            summary.of.map(|stated| stated.total_ms).into()
         })
         .or_null("the file contains no such times"),
         columns::matching(),
         columns::left_out(),
-        Column::new(names::EVENT, |beside: &RecordingSummary<Option<&'a Times>>| {
-            beside.of.and_then(|stated| stated.event).map(MonitorEvent::name).into()
+        Column::new(names::EVENT, |summary: &RecordingSummary<Option<&'a Times>>| {
+            summary.of.and_then(|stated| stated.event).map(MonitorEvent::name).into()
         })
         .or_null("unless of Flight Recorder"),
         columns::date(|of: &Option<&'a Times>| of.and_then(|stated| stated.date.as_deref())),

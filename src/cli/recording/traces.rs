@@ -157,12 +157,11 @@ fn columns<'a>() -> Columns<'a, TraceLine<'a>> {
 }
 
 fn frame_columns<'a>() -> Columns<'a, FrameRow<'a>> {
-    let mut columns = facts::columns(Trace::facts(), None, |row: &FrameRow<'a>| row.row.trace);
-    // The columns of the frame precede those of the thread.
-    let thread = columns.split_off(1);
+    let of_trace = |fact| facts::columns(vec![fact], None, |row: &FrameRow<'a>| row.row.trace);
+    let mut columns = of_trace(Trace::serial_fact());
     columns.push(Column::new(names::FRAME_NUMBER, |row: &FrameRow<'a>| row.depth.into()));
     columns.extend(stack::frame(|row: &FrameRow<'a>| row.frame));
-    columns.extend(thread);
+    columns.extend(of_trace(Trace::thread_fact()));
     columns.push(
         Column::new(names::THREAD_NAME, |row: &FrameRow<'a>| row.row.name().into()).or_null(NOT_STARTED),
     );

@@ -11,13 +11,19 @@ use crate::sites::RankedSite;
 impl Trace {
     /// Returns the facts of a trace, without its frames.
     pub fn facts() -> Vec<Fact<Self>> {
-        vec![
-            Fact::new(names::TRACE, |trace: &Self| trace.serial.into()),
-            Fact::new(names::THREAD_SERIAL, |trace: &Self| {
-                Some(trace.thread).filter(|thread| *thread != 0).into()
-            })
-            .or_null("the trace names none: the agent does with `thread=y` only"),
-        ]
+        vec![Self::serial_fact(), Self::thread_fact()]
+    }
+
+    /// Returns the serial number as a fact.
+    pub fn serial_fact() -> Fact<Self> {
+        Fact::new(names::TRACE, |trace: &Self| trace.serial.into())
+    }
+
+    /// Returns the serial number of the thread as a fact.
+    pub fn thread_fact() -> Fact<Self> {
+        let thread = |trace: &Self| Some(trace.thread).filter(|thread| *thread != 0).into();
+        Fact::new(names::THREAD_SERIAL, thread)
+            .or_null("the trace names none: the agent does with `thread=y` only")
     }
 }
 
@@ -71,12 +77,19 @@ impl RankedSite {
 }
 
 impl AllocationSite {
-    /// Returns the frame and the allocation rate of a site as facts.
+    /// Returns the facts of a site.
     pub fn facts() -> Vec<Fact<Self>> {
-        vec![
-            Fact::new(names::FRAME, |site: &Self| site.frame.as_ref().map(ToString::to_string).into())
-                .or_null("the samples have no stack"),
-            Fact::new(names::RATE, |site: &Self| site.rate().name().into()),
-        ]
+        vec![Self::frame_fact(), Self::rate_fact()]
+    }
+
+    /// Returns the frame as a fact.
+    pub fn frame_fact() -> Fact<Self> {
+        Fact::new(names::FRAME, |site: &Self| site.frame.as_ref().map(ToString::to_string).into())
+            .or_null("the samples have no stack")
+    }
+
+    /// Returns the allocation rate as a fact.
+    pub fn rate_fact() -> Fact<Self> {
+        Fact::new(names::RATE, |site: &Self| site.rate().name().into())
     }
 }

@@ -14,9 +14,18 @@ use hprof_model::paths::root_report::RootRow;
 
 use super::fact_columns;
 
-/// Names of the columns that are facts of a root.
-const SHOWN: [Name; 6] =
-    [names::OBJECT, names::KIND, names::THREAD, names::FRAME_NUMBER, names::CLASS, names::IS_ASSUMED];
+/// Function for the value of a column.
+type GetValue = fn(&Context<'_>, &GcRoot) -> FactValue<'static>;
+
+/// Columns: facts of a root by name, and their values without a row of the command `roots`.
+const COLUMNS: [(Name, GetValue); 6] = [
+    (names::OBJECT, |context, root| context.id(root.object).into()),
+    (names::KIND, |_, root| root.kind.name().into()),
+    (names::THREAD, |context, root| root.thread.and_then(|thread| context.id(thread)).into()),
+    (names::FRAME_NUMBER, |_, root| root.frame.into()),
+    (names::CLASS, |context, root| context.dump.graph.objects.class(root.object).into()),
+    (names::IS_ASSUMED, |_, root| root.is_assumed.into()),
+];
 
 /// Table with a row for each root.
 pub(super) struct Roots<'a> {
@@ -30,26 +39,17 @@ pub(super) fn definition() -> Definition {
         name: "roots".into(),
         meaning: "A GC root whose object is in the dump; an object can have several".into(),
         order: "as in the dump".into(),
-        columns: fact_columns::definitions(RootRow::facts(), &SHOWN, &[names::KIND, names::CLASS]),
+        columns: fact_columns::definitions(
+            RootRow::facts(),
+            &COLUMNS.map(|(name, _)| name),
+            &[names::KIND, names::CLASS],
+        ),
     }
 }
 
 impl<'a> Roots<'a> {
     pub(super) fn new(context: Arc<Context<'a>>) -> Self {
         Self { context, definition: definition() }
-    }
-
-    /// Returns the fact of this name.
-    fn value(&self, root: &GcRoot, name: Name) -> FactValue<'static> {
-        match name {
-            names::OBJECT => self.context.id(root.object).into(),
-            names::KIND => root.kind.name().into(),
-            names::THREAD => root.thread.and_then(|thread| self.context.id(thread)).into(),
-            names::FRAME_NUMBER => root.frame.into(),
-            names::CLASS => self.context.dump.graph.objects.class(root.object).into(),
-            names::IS_ASSUMED => root.is_assumed.into(),
-            _ => FactValue::Null,
-        }
     }
 }
 
@@ -67,7 +67,7 @@ impl Table for Roots<'_> {
     }
 
     fn names(&self, column: usize) -> ColumnNames {
-        if SHOWN.get(column) == Some(&names::CLASS) {
+        if COLUMNS.get(column).is_some_and(|(name, _)| *name == names::CLASS) {
             self.context.class_names.clone()
         } else {
             ColumnNames::default()
@@ -89,8 +89,8 @@ impl Table for Roots<'_> {
         let graph = self.context.dump.graph;
         for root in graph.roots.rows.get(rows.clone()).unwrap_or_default() {
             batch.rows += 1;
-            for (number, name) in SHOWN.into_iter().enumerate() {
-                batch.column(number).fact(&self.value(root, name));
+            for (number, (_, value)) in COLUMNS.iter().enumerate() {
+                batch.column(number).fact(&value(&self.context, root));
             }
         }
         Ok(())

@@ -136,15 +136,15 @@ fn run(cx: &RunContext, args: &DiffArgs, group_by: ClassDiffGrouping) -> anyhow:
     let rows = ClassCensus::compare(&before, &after, sort_by);
     let counts = Counts::from_statuses(rows.iter().map(|row| row.status));
     let changed = counts.changed;
-    let beside =
+    let summary =
         ClassesDiffSummary { old: Old::from_source(&old), before: before.total, after: after.total, changed };
-    let change = |of: fn(&ComparedFigures) -> u64| format_signed(beside.change(of).delta());
+    let change = |of: fn(&ComparedFigures) -> u64| format_signed(summary.change(of).delta());
     let source = ComparedFiles { old, new };
     let title = args.group_by.name;
     let outcome = shown::show(cx, args, &source, counts, &[], |format| {
         let shown = shown::rows(args, format, &rows, |row| row.status);
         Answer::new(columns(group_by, title, retained, cx.hides_values), shown)
-            .with_summary(&Columns::new(summary_columns()), &beside)
+            .with_summary(&Columns::new(summary_columns()), &summary)
             .total([
                 ("bytes +/-", change(|figures| figures.shallow_bytes)),
                 ("instances +/-", change(|figures| figures.instances)),
@@ -258,18 +258,18 @@ fn columns<'a>(
 
 fn summary_columns<'c>() -> Vec<Column<'c, ClassesDiffSummary>> {
     let mut columns = Vec::from(Old::columns(|summary: &ClassesDiffSummary| &summary.old));
-    columns.push(Column::new(names::TOTAL.dot(names::ROWS), |beside: &ClassesDiffSummary| {
-        beside.changed.into()
+    columns.push(Column::new(names::TOTAL.dot(names::ROWS), |summary: &ClassesDiffSummary| {
+        summary.changed.into()
     }));
     columns.extend(
-        ChangeColumns::new(names::TOTAL.dot(names::INSTANCES), |beside: &ClassesDiffSummary| {
-            Some(beside.change(|figures| figures.instances))
+        ChangeColumns::new(names::TOTAL.dot(names::INSTANCES), |summary: &ClassesDiffSummary| {
+            Some(summary.change(|figures| figures.instances))
         })
         .columns(),
     );
     columns.extend(
-        ChangeColumns::new(names::TOTAL.dot(names::SHALLOW_BYTES), |beside: &ClassesDiffSummary| {
-            Some(beside.change(|figures| figures.shallow_bytes))
+        ChangeColumns::new(names::TOTAL.dot(names::SHALLOW_BYTES), |summary: &ClassesDiffSummary| {
+            Some(summary.change(|figures| figures.shallow_bytes))
         })
         .columns(),
     );

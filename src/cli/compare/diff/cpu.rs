@@ -61,7 +61,7 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let counts = Counts::from_statuses(compared.rows.iter().map(|row| row.status));
     let event = new.samples.as_ref().and_then(|samples| samples.event);
     let lost = [&source.old, &source.new].map(|recorded| recorded.lost_samples(None));
-    let beside = CpuDiffSummary {
+    let summary = CpuDiffSummary {
         old: Old::from_source(&source.old),
         changed: counts.changed,
         totals: SampleDiffTotals { samples: totals, event, lost },
@@ -69,7 +69,7 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     show(cx, args, &source, counts, (&compared.stacks, |row: &&SampleRow| row.stack), |format| {
         let rows = shown::rows(args, format, &compared.rows, |row| row.status);
         Answer::new(columns(&compared.stacks, &args.stack), rows)
-            .with_summary(&Columns::new(summary_columns()), &beside)
+            .with_summary(&Columns::new(summary_columns()), &summary)
             .total([
                 ("samples +/-", format_signed(totals.delta())),
                 ("samples", group_digits(totals.new)),
@@ -107,11 +107,11 @@ fn run_times(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let total = |profile: &Profile| profile.times.as_ref().map_or(0, |times| times.total_ms);
     let totals = [total(old), total(new)];
     let counts = Counts::from_statuses(compared.rows.iter().map(|row| row.status));
-    let beside = CpuDiffSummary { old: Old::from_source(&source.old), changed: counts.changed, totals };
+    let summary = CpuDiffSummary { old: Old::from_source(&source.old), changed: counts.changed, totals };
     show(cx, args, &source, counts, (&compared.stacks, |row: &&ComparedTimeRow| row.stack), |format| {
         let rows = shown::rows(args, format, &compared.rows, |row| row.status);
         Answer::new(time_columns(&compared.stacks, &args.stack), rows)
-            .with_summary(&Columns::new(time_summary_columns()), &beside)
+            .with_summary(&Columns::new(time_summary_columns()), &summary)
     })
 }
 
@@ -231,19 +231,19 @@ struct SampleDiffTotals {
 fn summary_columns<'c>() -> Vec<Column<'c, CpuDiffSummary<SampleDiffTotals>>> {
     let mut columns = common_columns();
     let samples =
-        ChangeColumns::new(names::TOTAL.dot(names::SAMPLES), |beside: &CpuDiffSummary<SampleDiffTotals>| {
-            Some(beside.totals.samples)
+        ChangeColumns::new(names::TOTAL.dot(names::SAMPLES), |summary: &CpuDiffSummary<SampleDiffTotals>| {
+            Some(summary.totals.samples)
         });
     columns.extend(samples.columns());
     columns.push(
-        Column::new(names::EVENT, |beside: &CpuDiffSummary<SampleDiffTotals>| {
-            beside.totals.event.map(SampleEvent::name).into()
+        Column::new(names::EVENT, |summary: &CpuDiffSummary<SampleDiffTotals>| {
+            summary.totals.event.map(SampleEvent::name).into()
         })
         .or_null("unless of Flight Recorder"),
     );
     let lost = |side, of: fn([u64; 2]) -> u64| {
-        Column::new(names::LOST_SAMPLES.for_side(side), move |beside: &CpuDiffSummary<SampleDiffTotals>| {
-            of(beside.totals.lost).into()
+        Column::new(names::LOST_SAMPLES.for_side(side), move |summary: &CpuDiffSummary<SampleDiffTotals>| {
+            of(summary.totals.lost).into()
         })
     };
     columns.extend([lost(Side::Old, |[old, _]| old), lost(Side::New, |[_, new]| new)]);
@@ -255,7 +255,7 @@ fn time_summary_columns<'c>() -> Vec<Column<'c, CpuDiffSummary<[i64; 2]>>> {
     let total = |side, of: fn([i64; 2]) -> i64| {
         Column::new(
             names::TOTAL.dot(names::SELF_MS.for_side(side)),
-            move |beside: &CpuDiffSummary<[i64; 2]>| of(beside.totals).into(),
+            move |summary: &CpuDiffSummary<[i64; 2]>| of(summary.totals).into(),
         )
     };
     columns.extend([

@@ -35,7 +35,7 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let (new, after) = Session::ask(cx, &new_input, places)?;
     let is_cut = before.is_cut || after.is_cut;
     let changes = Changes::new(before, after, args.min_change);
-    let beside = PlacesDiffSummary { old: Old::from_source(&old), changes: &changes };
+    let summary = PlacesDiffSummary { old: Old::from_source(&old), changes: &changes };
     let grown = changes.all_grown_bytes();
     let least = human_bytes(changes.least);
     let nothing = format!("no place has changed by {least} or more (--min-change)");
@@ -45,7 +45,7 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     cx.for_each_format(args.output.format(), |cx, format| {
         let rows = changes.rows.iter().take(args.rows(format)).map(|change| PlaceDiffLine { change, grown });
         let mut answer = Answer::new(columns(width), rows)
-            .with_summary(&Columns::new(summary_columns()), &beside)
+            .with_summary(&Columns::new(summary_columns()), &summary)
             .matching(changes.rows.len() as u64, args.group_by.unit)
             .without_rows(args.output.no_rows(nothing.clone()));
         if format == Format::Table {
@@ -178,18 +178,19 @@ struct PlacesDiffSummary<'a> {
 fn summary_columns<'c, 'a: 'c>() -> Vec<Column<'c, PlacesDiffSummary<'a>>> {
     let mut columns = Vec::from(Old::columns(|summary: &PlacesDiffSummary<'a>| &summary.old));
     let reachable =
-        ChangeColumns::new(names::TOTAL.dot(names::REACHABLE_BYTES), |beside: &PlacesDiffSummary<'a>| {
-            Some(beside.changes.reachable_bytes)
+        ChangeColumns::new(names::TOTAL.dot(names::REACHABLE_BYTES), |summary: &PlacesDiffSummary<'a>| {
+            Some(summary.changes.reachable_bytes)
         });
     columns.extend(reachable.columns());
-    columns.push(Column::new(names::TOTAL.dot(names::GROWN_BYTES), |beside: &PlacesDiffSummary<'a>| {
-        beside.changes.grown_bytes().into()
+    columns.push(Column::new(names::TOTAL.dot(names::GROWN_BYTES), |summary: &PlacesDiffSummary<'a>| {
+        summary.changes.grown_bytes().into()
     }));
-    columns.push(Column::new(names::TOTAL.dot(names::ALL_GROWN_BYTES), |beside: &PlacesDiffSummary<'a>| {
-        beside.changes.all_grown_bytes().into()
+    columns.push(Column::new(names::TOTAL.dot(names::ALL_GROWN_BYTES), |summary: &PlacesDiffSummary<'a>| {
+        summary.changes.all_grown_bytes().into()
     }));
-    columns.push(Column::new(names::TOTAL.dot(names::MIN_CHANGE_BYTES), |beside: &PlacesDiffSummary<'a>| {
-        beside.changes.least.into()
-    }));
+    columns
+        .push(Column::new(names::TOTAL.dot(names::MIN_CHANGE_BYTES), |summary: &PlacesDiffSummary<'a>| {
+            summary.changes.least.into()
+        }));
     columns
 }

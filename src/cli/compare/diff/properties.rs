@@ -28,7 +28,7 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let (before, after) = (PropertyCensus::new(old.summary()), PropertyCensus::new(new.summary()));
     let rows = PropertyCensus::compare(&before, &after);
     let counts = Counts::from_statuses(rows.iter().map(|row| row.status));
-    let beside = DiffSummary { old: Old::from_source(&old), changed: counts.changed };
+    let summary = DiffSummary { old: Old::from_source(&old), changed: counts.changed };
     let without: Vec<String> = [(&old, &before), (&new, &after)]
         .into_iter()
         .filter(|(_, census)| census.is_empty())
@@ -36,7 +36,7 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
         .collect();
     shown::show(cx, args, &ComparedFiles { old, new }, counts, &without, |format| {
         Answer::new(columns(), shown::rows(args, format, &rows, |row| row.status))
-            .with_summary(&shown::only_summary_columns(), &beside)
+            .with_summary(&shown::only_summary_columns(), &summary)
     })
 }
 

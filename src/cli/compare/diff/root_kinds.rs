@@ -26,10 +26,10 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let (new, after) = Session::ask_graph(cx, &new, |dump| Ok(RootCensus::new(dump.graph)))?;
     let rows = RootCensus::compare(&before, &after);
     let counts = Counts::from_statuses(rows.iter().map(|row| row.status));
-    let beside = DiffSummary { old: Old::from_source(&old), changed: counts.changed };
+    let summary = DiffSummary { old: Old::from_source(&old), changed: counts.changed };
     shown::show(cx, args, &ComparedFiles { old, new }, counts, &[], |format| {
         Answer::new(columns(), shown::rows(args, format, &rows, |row| row.status))
-            .with_summary(&shown::only_summary_columns(), &beside)
+            .with_summary(&shown::only_summary_columns(), &summary)
     })
 }
 

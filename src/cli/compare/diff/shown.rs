@@ -111,11 +111,11 @@ pub(super) fn summary_columns<'c, B: 'c>(
     old: fn(&B) -> &Old,
 ) -> Vec<Column<'c, B>> {
     let mut columns = Vec::from(Old::columns(old));
-    columns.push(Column::new(names::TOTAL.dot(names::ROWS), move |beside: &B| of(beside).changed.into()));
+    columns.push(Column::new(names::TOTAL.dot(names::ROWS), move |summary: &B| of(summary).changed.into()));
     columns
 }
 
 /// Returns the keys in addition to the rows, for a source that is a [`DiffSummary`].
 pub(super) fn only_summary_columns<'c>() -> Columns<'c, DiffSummary> {
-    Columns::new(summary_columns(|beside: &DiffSummary| beside, |beside| &beside.old))
+    Columns::new(summary_columns(|summary: &DiffSummary| summary, |summary| &summary.old))
 }

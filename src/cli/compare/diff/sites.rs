@@ -51,7 +51,7 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let (old, new) = (&source.old.profile, &source.new.profile);
     let compared = compare::sites(old, new, &args.patterns, sort_by);
     let counts = Counts::from_statuses(compared.rows.iter().map(|row| row.status));
-    let beside = SitesDiffSummary::new(&source, origins, &compared.rows, counts.changed);
+    let summary = SitesDiffSummary::new(&source, origins, &compared.rows, counts.changed);
     let change =
         |change: Option<Change>| change.map(|change| format_signed(change.delta())).unwrap_or_default();
     let sites =
@@ -60,11 +60,11 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     recorded::show(cx, args, &source, counts, names, |format| {
         let shown = shown::rows(args, format, &compared.rows, |row| row.status);
         let answer = Answer::new(columns(&compared.stacks, &args.stack, origins), shown)
-            .with_summary(&Columns::new(summary_columns()), &beside)
+            .with_summary(&Columns::new(summary_columns()), &summary)
             .total([
-                ("live +/-", change(Some(beside.live_bytes))),
-                ("objects +/-", change(Some(beside.live_instances))),
-                ("allocated +/-", change(beside.allocated_bytes)),
+                ("live +/-", change(Some(summary.live_bytes))),
+                ("objects +/-", change(Some(summary.live_instances))),
+                ("allocated +/-", change(summary.allocated_bytes)),
                 (NAME, "total".to_owned()),
             ]);
         args.stack.add_stacks(answer, &compared.stacks, |row: &&SiteRow| row.stack)
@@ -201,9 +201,9 @@ fn summary_columns<'c>() -> Vec<Column<'c, SitesDiffSummary>> {
     let total = |name: Name, of| ChangeColumns::new(names::TOTAL.dot(name), of);
     let totals = [
         total(names::LIVE_BYTES, |summary: &SitesDiffSummary| Some(summary.live_bytes)),
-        total(names::LIVE_INSTANCES, |beside| Some(beside.live_instances)),
-        total(names::ALLOCATED_BYTES, |beside| beside.allocated_bytes).or_null(NOT_RECORDED),
-        total(names::ALLOCATED_INSTANCES, |beside| beside.allocated_instances).or_null(NOT_RECORDED),
+        total(names::LIVE_INSTANCES, |summary| Some(summary.live_instances)),
+        total(names::ALLOCATED_BYTES, |summary| summary.allocated_bytes).or_null(NOT_RECORDED),
+        total(names::ALLOCATED_INSTANCES, |summary| summary.allocated_instances).or_null(NOT_RECORDED),
     ];
     columns.extend(totals.iter().flat_map(ChangeColumns::columns));
     columns.push(

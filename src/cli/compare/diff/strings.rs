@@ -69,7 +69,7 @@ fn show(
     };
     let counts = Counts { all: found.matching, changed: found.changed };
     let all = All {
-        beside: DiffSummary { old: Old::from_source(&source.old), changed: counts.changed },
+        summary: DiffSummary { old: Old::from_source(&source.old), changed: counts.changed },
         totals: found.totals,
     };
     let change = |of: fn(&StringTotals) -> u64| format_signed(all.change(of).delta());
@@ -93,7 +93,7 @@ struct StringDiffLine {
 
 /// Source of the JSON keys in addition to the rows: totals over all Strings.
 struct All {
-    beside: DiffSummary,
+    summary: DiffSummary,
     totals: [StringTotals; 2],
 }
 
@@ -131,7 +131,7 @@ fn columns<'a>() -> Columns<'a, StringDiffLine> {
 type Total = (Name, fn(&All) -> Option<Change>);
 
 fn summary_columns<'c>() -> Columns<'c, All> {
-    let mut columns = shown::summary_columns(|all: &All| &all.beside, |all| &all.beside.old);
+    let mut columns = shown::summary_columns(|all: &All| &all.summary, |all| &all.summary.old);
     let totals: [Total; 4] = [
         (names::STRINGS, |all| Some(all.change(|totals| totals.strings))),
         (names::DISTINCT, |all| Some(all.change(|totals| totals.distinct))),

@@ -34,7 +34,7 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let counts = Counts::from_statuses(rows.iter().map(|row| row.status));
     let threads = Change { old: before.threads, new: after.threads };
     let summary = DiffSummary { old: Old::from_source(&old), changed: counts.changed };
-    let beside = DiffTotal { summary, total: threads };
+    let summary = DiffTotal { summary, total: threads };
     let without: Vec<String> = [(&old, &before), (&new, &after)]
         .into_iter()
         .filter(|(_, census)| census.threads == 0)
@@ -42,7 +42,7 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
         .collect();
     shown::show(cx, args, &ComparedFiles { old, new }, counts, &without, |format| {
         Answer::new(columns(), shown::rows(args, format, &rows, |row| row.status))
-            .with_summary(&DiffTotal::columns(names::THREADS), &beside)
+            .with_summary(&DiffTotal::columns(names::THREADS), &summary)
             .total([("threads +/-", format_signed(threads.delta())), ("name", "total".to_owned())])
     })
 }

@@ -30,10 +30,10 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let counts = Counts::from_statuses(rows.iter().map(|row| row.status));
     let wasted_bytes = Change { old: before.wasted_bytes, new: after.wasted_bytes };
     let summary = DiffSummary { old: Old::from_source(&old), changed: counts.changed };
-    let beside = DiffTotal { summary, total: wasted_bytes };
+    let summary = DiffTotal { summary, total: wasted_bytes };
     shown::show(cx, args, &ComparedFiles { old, new }, counts, &[], |format| {
         Answer::new(columns(), shown::rows(args, format, &rows, |row| row.status))
-            .with_summary(&DiffTotal::columns(names::WASTED_BYTES), &beside)
+            .with_summary(&DiffTotal::columns(names::WASTED_BYTES), &summary)
             .total([
                 ("wasted +/-", format_signed(wasted_bytes.delta())),
                 ("kind", "total, no byte counted twice".to_owned()),

@@ -370,13 +370,8 @@ pub(super) fn suggestion_columns() -> Columns<'static, Vec<String>> {
 }
 
 pub(super) fn row_schema() -> Vec<ResultSchema> {
-    let schema = |variant, about, rows, beside| ResultSchema {
-        command: "show",
-        variant,
-        about,
-        rows,
-        summary: beside,
-    };
+    let schema =
+        |variant, about, rows, summary| ResultSchema { command: "show", variant, about, rows, summary };
     vec![
         schema(
             "",

@@ -122,8 +122,8 @@ pub(super) fn summary_columns() -> Columns<'static, SqlSummary> {
     ];
     Columns::new([
         Column::new(names::COLUMNS, |summary: &SqlSummary| list(summary.names.iter().cloned())),
-        Column::with_fields(names::ATTACHED, attached, |beside: &SqlSummary| {
-            list(beside.attached.iter().cloned())
+        Column::with_fields(names::ATTACHED, attached, |summary: &SqlSummary| {
+            list(summary.attached.iter().cloned())
         }),
     ])
 }

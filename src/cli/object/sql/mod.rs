@@ -348,10 +348,10 @@ fn show(
     let most = max_rows(args);
     let First { rows: first, found } = first;
     let columns = columns::of_rows(&found.columns, first.get(..most).unwrap_or(&first));
-    let beside = columns::SqlSummary::new(&found.columns, &sessions.others);
+    let summary = columns::SqlSummary::new(&found.columns, &sessions.others);
     let rows = first.into_iter().chain(RemainingRows { found, sessions });
     let answer =
-        Answer::new(columns, rows).with_summary(&columns::summary_columns(), &beside).first_of(most, "rows");
+        Answer::new(columns, rows).with_summary(&columns::summary_columns(), &summary).first_of(most, "rows");
     let rows = match sessions.show(cx, "sql", &args.output, answer) {
         Ok(rows) => rows,
         Err(error) => {

@@ -40,10 +40,10 @@ pub(super) fn show(
             Answer::new(item_columns(), dumps().flat_map(ShownDump::items)),
         )?;
     } else {
-        let beside = RecordingSummary { matching: all.len() as u64, shown, of: () };
+        let summary = RecordingSummary { matching: all.len() as u64, shown, of: () };
         let mut answer = Answer::new(columns(traces, stack), dumps())
-            .with_summary(&summary_columns(), &beside)
-            .matching(beside.matching, "dumps");
+            .with_summary(&summary_columns(), &summary)
+            .matching(summary.matching, "dumps");
         if output.format() == Format::Table {
             let sections = dumps().flat_map(|dump| dump.sections(traces, stack));
             answer = sections.fold(answer, Answer::with_section_above);

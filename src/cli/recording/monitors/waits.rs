@@ -18,13 +18,13 @@ pub(super) fn show(
     let profile = &recorded.profile;
     let (rows, matching) = monitors::waits(&profile.waits, question);
     let threads = traces::started_threads(profile);
-    let beside = RecordingSummary { matching, shown: rows.len(), of: profile.waits.len() };
+    let summary = RecordingSummary { matching, shown: rows.len(), of: profile.waits.len() };
     let rows = rows.into_iter().map(|row| WaitLine {
         name: row.thread.and_then(|serial| threads.get(&serial)).map(|thread| &*thread.name),
         waits: row,
     });
     let answer = Answer::new(columns(), rows)
-        .with_summary(&summary_columns(), &beside)
+        .with_summary(&summary_columns(), &summary)
         .matching(matching, "rows")
         .without_rows(NoRows::Nothing);
     let rows = recorded.show(cx, "monitors", output, answer)?;

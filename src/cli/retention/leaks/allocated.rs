@@ -147,9 +147,8 @@ fn rate(rate: AllocationRate) -> &'static str {
 
 /// Returns the columns for a line of code.
 pub(crate) fn columns() -> Columns<'static, AllocatingLine> {
-    let mut columns = facts::columns(AllocationSite::facts(), None, |site: &AllocatingLine| &site.line.site);
-    // The retained part is placed between the line and its rate.
-    let rate = columns.split_off(1);
+    let of_site = |fact| facts::columns(vec![fact], None, |site: &AllocatingLine| &site.line.site);
+    let mut columns = of_site(AllocationSite::frame_fact());
     columns.extend([
         Column::new(names::CALLER, |site: &AllocatingLine| {
             site.line.caller.as_ref().map(ToString::to_string).into()
@@ -164,7 +163,7 @@ pub(crate) fn columns() -> Columns<'static, AllocatingLine> {
         Column::new(names::OLD_OBJECTS, |site: &AllocatingLine| site.line.old_objects.into()),
         Column::new(names::HELD_ALIKE_OBJECTS, |site: &AllocatingLine| site.line.held_alike.into()),
     ]);
-    columns.extend(rate);
+    columns.extend(of_site(AllocationSite::rate_fact()));
     columns.extend([
         Column::new(names::WEIGHT_BY_PART, |site: &AllocatingLine| list(site.line.site.parts)),
         Column::new(names::STACK, |site: &AllocatingLine| {

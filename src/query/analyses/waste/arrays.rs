@@ -6,6 +6,7 @@ use std::ops::Range;
 use rustc_hash::FxHashSet;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::WasteSearch;
 use super::collection_look::CollectionLook;
 use super::equal::{ContentItem, SHARED, Shares};
 use super::findings::{Findings, Saving, Sinks};
@@ -14,7 +15,6 @@ use super::kind::Hooks;
 use super::kinds::KINDS;
 use super::plan::Plan;
 use super::visited::{VisitedArray, VisitedTable};
-use super::{BlockCursor, WasteSearch, WasteWalk};
 use crate::frameworks::{Frameworks, PooledField};
 use hprof_base::parallel;
 use hprof_index::graph::numbers::ObjectIndex;
@@ -68,7 +68,7 @@ pub(super) fn read(
             hooks,
             of_jvm: &of_jvm,
             pooled: &pooled,
-            cursor: BlockCursor::NONE,
+            object: ObjectIndex(0),
             held: &here,
             texts: Vec::new(),
             contents: Vec::new(),
@@ -126,7 +126,8 @@ struct ArrayPass<'v, 'a> {
     hooks: &'v Hooks,
     of_jvm: &'v FxHashSet<u32>,
     pooled: &'v FxHashSet<u32>,
-    cursor: BlockCursor,
+    /// The visited object.
+    object: ObjectIndex,
     /// Uses of this array and later ones that instances state.
     held: &'v [ArrayHolder],
     texts: Vec<ContentItem>,
@@ -140,7 +141,7 @@ struct ArrayPass<'v, 'a> {
 impl<'v, 'a> ArrayPass<'v, 'a> {
     /// Returns the uses of the visited array that instances state.
     fn of_array(&mut self) -> &'v [ArrayHolder] {
-        let object = self.cursor.object.0;
+        let object = self.object.0;
         let before = self.held.iter().take_while(|held| held.array < object).count();
         let rest = self.held.get(before..).unwrap_or_default();
         let (here, rest) = rest.split_at(rest.iter().take_while(|held| held.array == object).count());
@@ -149,7 +150,7 @@ impl<'v, 'a> ArrayPass<'v, 'a> {
     }
 
     fn zero_length(&mut self, element: BasicType) {
-        let array = self.cursor.object;
+        let array = self.object;
         if !self.of_jvm.contains(&array.0) {
             let bytes = self.search.sizes.layout().array_size(element, 0);
             self.zero_length.push(Saving::new(array, bytes));
@@ -165,8 +166,8 @@ impl<'v, 'a> ArrayPass<'v, 'a> {
         VisitedArray {
             search: self.search,
             plans: self.look.plans,
-            object: self.cursor.object,
-            class: self.cursor.class(),
+            object: self.object,
+            class: self.search.class(self.object).unwrap_or(ClassNumber(u32::MAX)),
             element,
             length,
             bytes: self.search.sizes.layout().array_size(element, length),
@@ -198,7 +199,7 @@ impl<'v, 'a> ArrayPass<'v, 'a> {
             let Some(hash) = hash.flatten() else { continue };
             let place = record.offset << 2 | form as u64;
             let shared = std::mem::replace(&mut shared, SHARED);
-            let (object, array) = (held.holder, self.cursor.object.0);
+            let (object, array) = (held.holder, self.object.0);
             self.texts.push(ContentItem { hash, place, bytes: bytes | shared, object, array });
         }
         is_of_string
@@ -249,7 +250,7 @@ impl<'v, 'a> ArrayPass<'v, 'a> {
         };
         if elements == 1 && usage.is_plain {
             let bytes = self.search.sizes.layout().array_size(BasicType::Object, length);
-            self.plain.push(Saving { bytes, object: held.holder, other: self.cursor.object.0 });
+            self.plain.push(Saving { bytes, object: held.holder, other: self.object.0 });
         } else if is_told_here {
             self.few.push(LooseCollection { object: held.holder, elements: u32::from(elements == 1) });
         }
@@ -257,7 +258,7 @@ impl<'v, 'a> ArrayPass<'v, 'a> {
         let table = VisitedTable {
             search: self.search,
             look: self.look,
-            object: self.cursor.object,
+            object: self.object,
             collection: ObjectIndex(held.holder),
             class,
             usage,
@@ -270,22 +271,16 @@ impl<'v, 'a> ArrayPass<'v, 'a> {
     }
 }
 
-impl<'a> WasteWalk<'a> for ArrayPass<'_, 'a> {
-    fn cursor(&mut self) -> &mut BlockCursor {
-        &mut self.cursor
-    }
-}
-
 impl<'a> ObjectVisitor<'a> for ArrayPass<'_, 'a> {
     #[inline(always)]
     fn primitive_array(&mut self, object: ObjectIndex, record: PrimitiveArray<'a>) {
-        self.cursor.object = object;
+        self.object = object;
         let held = self.of_array();
         let is_of_string = self.strings(&record, held);
         if record.length == 0 {
             return self.zero_length(record.element);
         }
-        let is_pooled = self.pooled.contains(&self.cursor.object.0);
+        let is_pooled = self.pooled.contains(&self.object.0);
         let Some(elements) = record.elements.filter(|_| !is_of_string && !is_pooled) else { return };
         let width = record.element.dump_bytes(self.search.dump.summary.id_size());
         let is_constant = record.length >= 2
@@ -299,20 +294,20 @@ impl<'a> ObjectVisitor<'a> for ArrayPass<'_, 'a> {
             hash: xxh3_64_with_seed(elements, self.search.seed ^ code),
             place: record.offset << 2,
             bytes,
-            object: self.cursor.object.0,
-            array: self.cursor.object.0,
+            object: self.object.0,
+            array: self.object.0,
         });
     }
 
     #[inline(always)]
     fn object_array(&mut self, object: ObjectIndex, record: ObjectArray<'a>) {
-        self.cursor.object = object;
+        self.object = object;
         let held = self.of_array();
         if record.length == 0 {
             self.zero_length(BasicType::Object);
         }
         let is_table = self.tables(&record, held);
-        if is_table || record.length == 0 || self.of_jvm.contains(&self.cursor.object.0) {
+        if is_table || record.length == 0 || self.of_jvm.contains(&self.object.0) {
             return;
         }
         let ids = be_ids(record.elements, self.search.dump.summary.id_size());

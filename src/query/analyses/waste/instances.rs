@@ -6,13 +6,14 @@ use std::sync::{Mutex, PoisonError};
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use super::WasteSearch;
 use super::boxes::{BoxClass, cached_boxes};
 use super::findings::{NO_OBJECT, Parts, Saving, Sink};
 use super::plan::{BufferClass, Plan, Plans};
 use super::votes::Votes;
-use super::{BlockCursor, WasteSearch, WasteWalk};
 use hprof_base::parallel;
 use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::ClassNumber;
 use hprof_index::storage::id_map::IdSet;
 use hprof_index::storage::scratch::Array;
 use hprof_model::objects::collections::Collections;
@@ -79,7 +80,7 @@ pub(super) fn read(search: &WasteSearch<'_>, plans: &Plans) -> io::Result<Instan
             plans,
             cached: &cached,
             collections: Collections::with(&search.dump.objects, search.forms.clone()),
-            cursor: BlockCursor::NONE,
+            object: ObjectIndex(0),
             held: Vec::new(),
             ids: Vec::new(),
             loose: Vec::new(),
@@ -126,7 +127,8 @@ struct InstancePass<'v, 'a> {
     plans: &'v Plans,
     cached: &'v IdSet<u32>,
     collections: Collections<'v, 'a>,
-    cursor: BlockCursor,
+    /// The visited object.
+    object: ObjectIndex,
     held: Vec<ArrayHolder>,
     /// IDs of the arrays that instances use.
     ids: Vec<ObjectId>,
@@ -164,16 +166,15 @@ impl InstancePass<'_, '_> {
     /// Adds the instance's use of its array.
     fn hold(&mut self, array: ObjectId, says: [u32; 2]) {
         self.ids.push(array);
-        self.held.push(ArrayHolder { array: 0, holder: self.cursor.object.0, says });
+        self.held.push(ArrayHolder { array: 0, holder: self.object.0, says });
     }
 
-    fn visit_box(&mut self, boxed: &BoxClass, fields: &[u8]) {
+    fn visit_box(&mut self, boxed: &BoxClass, class: ClassNumber, fields: &[u8]) {
         let Some(value) = self.search.dump.objects.value_at(fields, boxed.value) else { return };
-        if self.cached.contains(&self.cursor.object.0) {
+        if self.cached.contains(&self.object.0) {
             return;
         }
-        let box_of_class = (self.cursor.object, self.cursor.class());
-        boxed.look(self.search, box_of_class, value, &mut self.boxes);
+        boxed.look(self.search, (self.object, class), value, &mut self.boxes);
     }
 
     fn buffer(&mut self, buffer: &BufferClass, fields: &[u8]) {
@@ -194,7 +195,7 @@ impl InstancePass<'_, '_> {
         let number = |place| value(place)?.integer().and_then(|number| u32::try_from(number).ok());
         if let Some(wraps) = usage.wraps {
             if let Some(id) = value(wraps).and_then(Bits::reference).filter(|_| usage.is_counted) {
-                self.wrappers.push(self.cursor.object.0);
+                self.wrappers.push(self.object.0);
                 self.wrapped.push(id);
             }
             return;
@@ -231,10 +232,10 @@ impl InstancePass<'_, '_> {
             // Plain lists of one element are found by their arrays.
             Some(1) if usage.is_plain && array.is_some() => {}
             Some(elements) if elements <= 1 || usage.is_linked => {
-                self.loose.push(LooseCollection { object: self.cursor.object.0, elements });
+                self.loose.push(LooseCollection { object: self.object.0, elements });
             }
             None if is_unknown => {
-                self.loose.push(LooseCollection { object: self.cursor.object.0, elements: UNKNOWN })
+                self.loose.push(LooseCollection { object: self.object.0, elements: UNKNOWN })
             }
             _ => {}
         }
@@ -243,7 +244,7 @@ impl InstancePass<'_, '_> {
     /// Returns the number of entries of a ConcurrentHashMap that many threads have written to; `None` if the map does not
     /// dominate its cells, which another map may share.
     fn counted_in_cells(&self, cells: ObjectId) -> Option<u32> {
-        let (graph, map) = (self.search.dump.graph, self.cursor.object);
+        let (graph, map) = (self.search.dump.graph, self.object);
         let cells = graph.objects.addresses.index_of(cells)?;
         self.search.is_dominated_by(cells, map).then_some(())?;
         let collection = self.collections.collection(map)?;
@@ -251,18 +252,12 @@ impl InstancePass<'_, '_> {
     }
 }
 
-impl<'a> WasteWalk<'a> for InstancePass<'_, 'a> {
-    fn cursor(&mut self) -> &mut BlockCursor {
-        &mut self.cursor
-    }
-}
-
 impl<'a> ObjectVisitor<'a> for InstancePass<'_, 'a> {
     #[inline(always)]
     fn instance(&mut self, object: ObjectIndex, record: Instance<'a>) {
-        self.cursor.object = object;
+        self.object = object;
         let plans = self.plans;
-        let class = self.cursor.class();
+        let Some(class) = self.search.class(object) else { return };
         self.votes.vote(plans, self.search.dump.summary, class, record.fields);
         match plans.plan_of(Some(class)) {
             Plan::Nothing => {}
@@ -271,7 +266,7 @@ impl<'a> ObjectVisitor<'a> for InstancePass<'_, 'a> {
                     self.hold(id, part.words());
                 }
             }
-            Plan::Boxed(boxed) => self.visit_box(boxed, record.fields),
+            Plan::Boxed(boxed) => self.visit_box(boxed, class, record.fields),
             Plan::Buffer(buffer) => self.buffer(buffer, record.fields),
             Plan::Collection(usage) => self.collection(usage, record.fields),
         }

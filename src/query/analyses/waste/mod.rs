@@ -115,26 +115,6 @@ const CHUNK: u32 = 1 << 16;
 /// Maximum number of chunks.
 const MAX_CHUNKS: u32 = 1 << 10;
 
-/// Position of a visitor in a block of objects.
-#[derive(Debug, Clone, Copy)]
-struct BlockCursor {
-    /// The visited object.
-    object: ObjectIndex,
-    /// Classes of the objects of the block.
-    classes: [ClassNumber; BLOCK as usize],
-}
-
-impl BlockCursor {
-    /// Cursor before the first block.
-    const NONE: Self = Self { object: ObjectIndex(0), classes: [ClassNumber(u32::MAX); BLOCK as usize] };
-
-    #[inline(always)]
-    fn class(&self) -> ClassNumber {
-        let class = self.classes.get((self.object.0 % BLOCK) as usize);
-        class.copied().unwrap_or(ClassNumber(u32::MAX))
-    }
-}
-
 /// Dump and data shared by all steps of the search for waste.
 struct WasteSearch<'a> {
     dump: Dump<'a>,
@@ -148,12 +128,6 @@ struct WasteSearch<'a> {
     forms: Arc<Forms>,
     /// Hash seed.
     seed: u64,
-}
-
-/// A visitor of objects that knows its position.
-trait WasteWalk<'a>: ObjectVisitor<'a> {
-    /// Returns the current position.
-    fn cursor(&mut self) -> &mut BlockCursor;
 }
 
 impl<'a> WasteSearch<'a> {
@@ -201,7 +175,7 @@ impl<'a> WasteSearch<'a> {
 
     /// Walks over the blocks of a chunk that contain reachable objects of the given classes.
     #[inline(always)]
-    fn walk<W: WasteWalk<'a>>(&self, chunk: Range<u32>, classes: &[bool], walk: &mut W) {
+    fn walk(&self, chunk: Range<u32>, classes: &[bool], visitor: &mut impl ObjectVisitor<'a>) {
         for block in chunk.start / BLOCK..chunk.end.div_ceil(BLOCK) {
             let reachable = self.reachable.of_block(block);
             if reachable == 0 {
@@ -209,18 +183,14 @@ impl<'a> WasteSearch<'a> {
             }
             let first = ObjectIndex(block * BLOCK);
             let range = first..ObjectIndex(first.0.saturating_add(BLOCK).min(chunk.end));
-            let mut cursor = BlockCursor { object: first, ..BlockCursor::NONE };
             let mut wanted = 0u64;
-            let of_objects = self.dump.graph.objects.classes(range);
-            for (bit, (place, class)) in cursor.classes.iter_mut().zip(of_objects).enumerate() {
-                let Some(class) = class else { continue };
-                *place = class;
-                wanted |= u64::from(classes.get(class.0 as usize) == Some(&true)) << bit;
+            for (bit, class) in self.dump.graph.objects.classes(range).enumerate() {
+                let is_wanted = class.is_some_and(|class| classes.get(class.0 as usize) == Some(&true));
+                wanted |= u64::from(is_wanted) << bit;
             }
             wanted &= reachable;
             if wanted != 0 {
-                *walk.cursor() = cursor;
-                self.dump.objects.visit_block(first, wanted, walk);
+                self.dump.objects.visit_block(first, wanted, visitor);
             }
         }
     }

@@ -7,11 +7,11 @@ use std::sync::{Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
 
+use crate::waste::WasteSearch;
 use crate::waste::findings::{Findings, PartKey, PartSum};
 use crate::waste::kind::{Passes, WasteEffect, WasteFinder, WasteKind};
 use crate::waste::plan::{ComparedField, MIN_INSTANCES, Plans};
 use crate::waste::votes::{ONE_OF, Votes};
-use crate::waste::{BlockCursor, WasteSearch, WasteWalk};
 use hprof_base::parallel;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::fit::{Shapes, own_fields};
@@ -181,7 +181,7 @@ fn count(search: &WasteSearch<'_>, plans: &Plans, votes: &Votes) -> Vec<Mutex<(u
     search.dump.summary.class_table().add_subclasses(&mut is_wanted);
     parallel::for_each(&search.chunks(), |chunk| {
         let fields = FxHashMap::default();
-        let mut pass = Counting { search, plans, votes, cursor: BlockCursor::NONE, fields };
+        let mut pass = Counting { search, plans, votes, fields };
         search.walk(chunk, &is_wanted, &mut pass);
         for (number, (equal, all)) in pass.fields {
             if let Some(count) = counts.get(number as usize) {
@@ -198,23 +198,15 @@ struct Counting<'v, 'a> {
     search: &'v WasteSearch<'a>,
     plans: &'v Plans,
     votes: &'v Votes,
-    cursor: BlockCursor,
     /// By number of the field: instances with the winning value, and all instances.
     fields: FxHashMap<u32, (u64, u64)>,
-}
-
-impl<'a> WasteWalk<'a> for Counting<'_, 'a> {
-    fn cursor(&mut self) -> &mut BlockCursor {
-        &mut self.cursor
-    }
 }
 
 impl<'a> ObjectVisitor<'a> for Counting<'_, 'a> {
     #[inline(always)]
     fn instance(&mut self, object: ObjectIndex, record: Instance<'a>) {
-        self.cursor.object = object;
-        let (plans, class) = (self.plans, self.cursor.class());
-        plans.for_each_compared(self.search.dump.summary, class, record.fields, |number, value| {
+        let Some(class) = self.search.class(object) else { return };
+        self.plans.for_each_compared(self.search.dump.summary, class, record.fields, |number, value| {
             if let Some(vote) = self.votes.votes.get(number as usize).filter(|vote| vote.pairs > 0) {
                 let (equal, all) = self.fields.entry(number).or_default();
                 *equal += u64::from(vote.candidate == value.bits);
