@@ -61,7 +61,7 @@ pub fn class(out: &mut Vec<u8>, id: u64, name: &str, trace: u32) {
     out.extend_from_slice(format!(" (name={name}, trace={trace})\n").as_bytes());
 }
 
-/// Kind of a class object's reference, in the order of the lines.
+/// Kind of reference of a class object. The variants are in the order in which a report lists them.
 #[derive(Debug, Clone, Copy)]
 pub enum ClassReference<'a> {
     /// Superclass.

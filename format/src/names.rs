@@ -1,4 +1,4 @@
-//! Class names in Java source form, the form in which they are shown.
+//! Class names in Java source form, as they are shown.
 //!
 //! HotSpot writes `java/lang/String` and `[B`, the agent and Android `java.lang.String`, `byte[]` or
 //! `[Ljava.lang.String;`. All become `java.lang.String` and `byte[]`. Hidden classes keep their unique

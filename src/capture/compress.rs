@@ -97,7 +97,7 @@ impl Compression {
         }
     }
 
-    /// Returns the suffix of compressed files, without the dot.
+    /// Returns the suffix of the names of compressed files, with the dot: `.gz` or `.zst`.
     pub fn suffix(self) -> &'static str {
         match self {
             Self::Gzip => ".gz",

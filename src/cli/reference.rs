@@ -47,7 +47,7 @@ fn reference(answers: &[ResultSchema]) -> String {
     out
 }
 
-/// Number of places up to which a name states them: others are nearly everywhere.
+/// Maximum number of answers that are listed with a name. Names in more answers are too common to list them.
 const MAX_PLACES: usize = 3;
 
 /// A name of the dictionary, and where it is used.
@@ -269,7 +269,7 @@ impl Entry {
     }
 }
 
-/// Returns the place of the names in a record.
+/// Returns how the reference writes a record as the location of its fields: `key{}`.
 fn record_place(name: Name) -> String {
     format!("{}{{}}", name.key)
 }
@@ -308,29 +308,33 @@ fn type_word(key: &str, kind: &str) -> String {
     if is_said { String::new() } else { format!(" {kind}") }
 }
 
+/// Returns a table of the frameworks, with the versions and the objects that their rules name.
 fn frameworks() -> String {
-    let mut out = String::new();
+    let mut out = String::from("\n| framework | versions | tested on | objects |\n|---|---|---|---|\n");
     for about in Frameworks::builtin().summaries() {
-        let _ = write!(
-            out,
-            "\n## {}\n\nVersions: {}. Written from the source of {}.",
-            about.framework, about.versions, about.source
-        );
-        let tested = about.tried.as_ref().map(|tried| format!("on heaps of {tried}"));
-        let tested = tested.unwrap_or_else(|| "only on synthetic heaps".to_owned());
-        let _ =
-            write!(out, " Tested {tested}.\n\n| class | called | facts | sentences |\n|---|---|---|---|\n");
-        for rule in &about.rules {
-            let says = rule.says.iter().map(|(text, verdict)| match verdict {
-                Some(verdict) => format!("{text} ({})", verdict.name()),
-                None => text.clone(),
-            });
-            let (facts, says) = (rule.facts.join(", "), says.collect::<Vec<_>>().join("<br>"));
-            let called = rule.called.as_deref().unwrap_or_default();
-            let _ = writeln!(out, "| `{}` | {called} | {facts} | {says} |", rule.class);
+        let mut objects: Vec<String> = Vec::new();
+        for called in about.rules.iter().filter_map(|rule| rule.called.as_deref()) {
+            let name = without_optional_parts(called);
+            if !objects.contains(&name) {
+                objects.push(name);
+            }
         }
+        let tested = about.tried.as_deref().unwrap_or("synthetic heaps");
+        let _ = writeln!(
+            out,
+            "| {} | {} | {tested} | {} |",
+            about.framework,
+            about.versions,
+            objects.join(", ")
+        );
     }
     out
+}
+
+/// Returns a text of a rule without the parts in brackets, which depend on the object.
+fn without_optional_parts(text: &str) -> String {
+    let parts = text.split('[').map(|part| part.rsplit(']').next().unwrap_or_default());
+    parts.collect::<String>().trim().to_owned()
 }
 
 fn type_of(kind: ValueKind) -> &'static str {

@@ -80,7 +80,7 @@ impl<'m> ChunkedTable<'m> {
         self.schema.table_columns().next().is_none()
     }
 
-    /// Builds the next part. Returns the part, its number of rows, and `true` if it is the last part.
+    /// Builds the next part. Returns the part, its number of rows, and whether it is the last part.
     pub(super) fn next(&self, rows: &mut dyn RowCursor) -> (TableBuilder, u64, bool) {
         let mut part = TableBuilder::from_schema(self.schema);
         part.is_cut = self.found.as_ref().is_some_and(|found| found.is_cut);
@@ -157,7 +157,7 @@ impl TableBuilder {
         self.push_some(schema, rows, u64::MAX);
     }
 
-    /// Adds up to `most` rows. Returns the number of added rows, and `true` if no rows follow.
+    /// Adds up to `most` rows. Returns the number of added rows, and whether no rows follow.
     fn push_some(&mut self, schema: &Schema, rows: &mut dyn RowCursor, most: u64) -> (u64, bool) {
         let mut count = 0;
         while count < most {

@@ -173,7 +173,7 @@ impl ReadRows<'_> {
         true
     }
 
-    /// Returns the rows of the window, and `true` if rows follow.
+    /// Returns the rows of the window, and whether rows follow.
     fn end(self) -> (VecDeque<TableRow>, bool) {
         // The row around which the window would be placed was not found.
         let Some(mut first) = self.first else { return (self.kept, false) };

@@ -59,7 +59,7 @@ pub fn unspool(mut file: File, to: &mut Sink) -> io::Result<()> {
     }
 }
 
-/// Form in which sub-records are written.
+/// How sub-records are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordForm {
     /// In HEAP DUMP SEGMENT records.

@@ -39,7 +39,7 @@ pub fn ticks() -> u64 {
     }
 }
 
-/// Measurement of the length of a tick, from the creation of the clock to the query.
+/// Measures the length of a tick over the time from the creation of the clock to the call of [`Clock::nanoseconds`].
 #[derive(Debug)]
 pub struct Clock {
     start: Instant,

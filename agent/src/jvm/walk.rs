@@ -45,7 +45,7 @@ pub enum ReferenceKind {
     Monitor,
     /// Root: a local variable, with the tag of its thread and the depth of the frame.
     StackLocal(i64, i32),
-    /// Root: a local JNI reference, with the tag of its thread, the depth of the frame, and `true` if it belongs to a method.
+    /// Root: a local JNI reference, with the tag of its thread, the depth of the frame, and whether it belongs to a method.
     JniLocal(i64, i32, bool),
     /// Root: a thread.
     Thread,

@@ -217,7 +217,7 @@ impl Sink {
         }
     }
 
-    /// Returns the path of the file; `None` if the destination is not a file.
+    /// Returns the path of the file or device; `None` for a socket, or once the destination is closed.
     pub fn path(&self) -> Option<&Path> {
         match &self.to {
             To::File { path, .. } | To::Device { path, .. } => Some(path),

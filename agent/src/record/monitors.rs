@@ -59,7 +59,7 @@ fn with<T>(run: impl FnOnce(&mut Vec<Waiting>) -> T) -> Option<T> {
 /// Maximum number of nested waits per thread. Two can occur: a wait, and the contended enter with which it ends.
 const MAX_NESTED: usize = 8;
 
-/// Starts a wait of the current thread.
+/// Records that the current thread starts to wait.
 pub fn wait(waiting: Waiting) {
     let _ = with(|all| {
         if all.len() >= MAX_NESTED {

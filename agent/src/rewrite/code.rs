@@ -174,7 +174,8 @@ impl Plan {
         self.offsets.len().saturating_sub(1)
     }
 
-    /// Returns the new offset of the instruction at `old`. `at` is the position of this number in the class file, for errors.
+    /// Returns the new offset of the instruction at `old`. `at` is the position of the value `old` in the class file, for error
+    /// messages.
     pub(super) fn instruction(&self, old: usize, at: usize) -> Result<u32, RewriteError> {
         match self.offsets.get(old) {
             Some(&new) if new & INSIDE == 0 && old < self.old_end() => Ok(new),
@@ -182,8 +183,8 @@ impl Plan {
         }
     }
 
-    /// Returns the new offset of the instruction at `old`, or of the end of the code. `at` is the position of this number in
-    /// the class file, for errors.
+    /// Returns the new offset of the instruction at `old`, or of the end of the code. `at` is the position of the value
+    /// `old` in the class file, for error messages.
     pub(super) fn boundary(&self, old: usize, at: usize) -> Result<u32, RewriteError> {
         match self.offsets.get(old) {
             Some(&new) if new & INSIDE == 0 => Ok(new),

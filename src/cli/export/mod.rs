@@ -80,7 +80,7 @@ enum ExportFormat {
     NdJson,
 }
 
-/// Form in which texts and values of the heap are exported.
+/// How texts and values of the heap are exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Strings {
     None,
@@ -124,8 +124,8 @@ pub(crate) struct ExportArgs {
     /// Read the key of the hashes from KEYFILE, or write a new one to it [default: hprof-cli/export.key in your data
     /// directory]
     ///
-    /// Only who has the key can confirm a guessed text. Exports with one key can be joined by `hash`. The file is readable
-    /// only for its owner, and must not be in DIR.
+    /// Only those who have the key can confirm a guessed text. Exports with one key can be joined by `hash`. The file is
+    /// readable only by its owner, and must not be in DIR.
     #[arg(long, value_name = "KEYFILE", value_hint = clap::ValueHint::FilePath, help_heading = "Filter")]
     hash_key: Option<PathBuf>,
 

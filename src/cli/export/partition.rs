@@ -30,7 +30,7 @@ pub(super) struct Partitions {
 
 impl Partitions {
     /// Creates partitions for the dump in the file `input`, named `name`, in the directory `to`. The files are
-    /// readable only for users who may read the dump.
+    /// readable only by users who can read the dump.
     pub(super) fn new<'a>(
         to: &Arc<OpenDir>,
         name: &str,

@@ -3,7 +3,7 @@
 use hprof_query::dictionary::Name;
 use serde_json::Value as Json;
 
-/// Lookup in JSON documents of commands. Reading a name that the document lacks is a bug in the page: tests fail then.
+/// Lookup in JSON documents of commands. Reading a name that the document lacks is a bug in the page, and fails in tests.
 pub(crate) trait JsonLookup {
     /// Returns the value of a key; `None` if it is `null`.
     fn value(&self, name: Name) -> Option<&Json>;

@@ -260,7 +260,7 @@ pub(crate) fn facts<'a>(facts: impl IntoIterator<Item = (String, &'a str)>) -> M
     }
 }
 
-/// Renders a part of a total as a number and a bar.
+/// Renders a part of a total as a bar and a percentage.
 pub(crate) fn share(part: u64, whole: u64) -> Markup {
     html! {
         meter min="0" max="100" value=(hundredths(part, whole)) aria-hidden="true" {}

@@ -39,7 +39,7 @@ pub(crate) const LARGE: Canvas = Canvas { width: 1180.0, height: 620.0 };
 /// Maximum number of areas in a picture.
 const AREAS: usize = 800;
 
-/// Returns the query with the same content for a shell: the tree, two levels deep.
+/// Returns the command that the page offers for its content (shell, JSON, CSV): the dominator tree, two levels deep.
 pub(crate) fn ask<'a>(request: &Request<'a>) -> CommandQuery<'a> {
     let ask = request.ask("dominators").option("depth", "2").option("top", "20");
     match request.value("of") {

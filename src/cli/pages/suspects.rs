@@ -45,7 +45,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
     Page::new("leaks", escape::text(document.text(names::HEADLINE)), body)
 }
 
-/// Renders the conclusions in their order, then the other rows; at most `most` of both kinds.
+/// Renders the conclusions in the order of `leaks`, then the other rows; at most `most` of both kinds.
 pub(crate) fn cards(document: &Json, most: usize, links: &Links) -> Markup {
     let (rows, conclusions) = (document.rows(), document.list(names::CONCLUSIONS));
     let numbers = |one: &Json| -> Vec<usize> {

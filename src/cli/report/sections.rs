@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use super::About;
 use crate::cli::pages::ask::CommandQuery;
 
-/// A section, in the order of reports.
+/// A section. The variants are in the order in which a report has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Section {
     /// Verdict and biggest objects

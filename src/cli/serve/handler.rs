@@ -119,7 +119,7 @@ impl Inner {
         }
     }
 
-    /// Cancels a question and redirects to the page where it was asked.
+    /// Cancels a question and redirects to the home page; 404 if it has been answered already.
     fn cancel(&self, query: &str) -> Response<Body> {
         let number = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "question");
         let number = number.and_then(|(_, number)| number.parse().ok());

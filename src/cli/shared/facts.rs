@@ -7,8 +7,8 @@ use hprof_report::value::Value;
 
 use super::object;
 
-/// Returns the columns for facts, in their order; `row` returns the facts' row of a line. `summary` contains the names of
-/// classes; which columns there are does not depend on it.
+/// Returns the columns for facts, in the order of the facts; `row` returns the facts' row of a line. `summary` contains the
+/// names of classes; the set of columns does not depend on it.
 pub(crate) fn columns<'c, R: 'static, L: 'c>(
     facts: Vec<Fact<R>>,
     summary: Option<&'c Summary>,

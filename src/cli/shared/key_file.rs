@@ -1,4 +1,4 @@
-//! Files with a secret key: created on first use, readable only for their owner.
+//! Files with a secret key: created on first use, readable only by their owner.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -71,7 +71,7 @@ pub(crate) fn of_hashes(given: Option<&Path>, exported: &Path) -> anyhow::Result
     read_or_create(&path)
 }
 
-/// Returns the path of the user's key file, in a directory that is readable only for its owner.
+/// Returns the path of the user's key file, in a directory that is readable only by its owner.
 fn default_path() -> anyhow::Result<PathBuf> {
     let dir = data_dir(&|name| {
         std::env::var_os(name).filter(|dir| Path::new(dir).is_absolute()).map(PathBuf::from)

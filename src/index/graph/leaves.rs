@@ -225,8 +225,8 @@ fn heavy_paths(places: &mut [HeavyPathNode], above: &[u32], reached: usize) {
             (above.largest, above.heavy) = (size, index(number));
         }
     }
-    // A node's own preorder number is known when it is visited; from then on the last field is that of its
-    // next child.
+    // A node's own preorder number is known when it is visited; from then on `size` is the preorder
+    // number of its next child.
     (places[0].size, places[0].largest) = (1, 0);
     for number in 1..reached {
         let size = places[number].size;

@@ -191,7 +191,7 @@ sums! {
     };
 }
 
-/// Retained weight and number of nodes of each subtree, as far as they are added up.
+/// Partial sums of the retained weight and number of nodes of each subtree.
 struct Sums<'a, S: RetainedSum> {
     retained: &'a [S::Shared],
     counts: &'a [AtomicU32],

@@ -9,7 +9,7 @@
 //! Edges to roots do not matter, as only the virtual root dominates a root. The target of a label (a class
 //! object) is a leaf if it refers to roots only, as the class objects of arrays do: then the edges of its
 //! instances are not needed until all other nodes are attached. If it refers to other nodes, its instances
-//! instances are not peeled.
+//! are not peeled.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};

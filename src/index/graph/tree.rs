@@ -145,7 +145,7 @@ impl Tree {
         self.position(object).filter(|position| position.0 < self.reachable)
     }
 
-    /// Prefetches the position of an object, as far as its offset is known without reading.
+    /// Prefetches the position of an object, if its offset is known without reading.
     #[inline]
     pub fn prefetch_position(&self, object: ObjectIndex) {
         self.positions.prefetch(object.0);

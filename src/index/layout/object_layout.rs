@@ -17,10 +17,11 @@ use hprof_values::BasicType;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Packing {
-    /// JDK 14 and older: by size, one gap before the first long filled, each class starts on a reference
-    /// boundary.
+    /// JDK 14 and older: the fields of a class are sorted by size, the largest first and references last. Only the gap before
+    /// the first 8-byte field is filled with smaller fields. The fields of a subclass start at a multiple of the reference
+    /// size.
     Classic,
-    /// JDK 15 and later: all gaps filled, including those of superclasses.
+    /// JDK 15 and later: fields fill all gaps, including those of superclasses.
     Dense,
 }
 

@@ -1,4 +1,4 @@
-//! Rows of the index, in the exact form in which they are stored on disk.
+//! Rows of the index, exactly as they are stored on disk.
 //!
 //! All rows are little-endian and unaligned, so that a mapped section is a slice of rows without a copy.
 //! `docs/index-format.md` describes them byte by byte; a change of any row needs a new
@@ -81,7 +81,7 @@ rows! {
         reserved: U16,
     }
 
-    /// An instance field, in the order of the class dump.
+    /// An instance field. The rows of a class are in the order of its CLASS DUMP.
     FieldRow {
         /// Text number of the name.
         name: U32,

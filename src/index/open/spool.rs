@@ -1,4 +1,4 @@
-//! Copies of dumps that come through a pipe: dumps are memory-mapped, and read more than once.
+//! Copies of dumps that are read from a pipe: dumps are memory-mapped, and read more than once.
 
 use std::ffi::OsStr;
 use std::io::{self, Read};

@@ -34,7 +34,7 @@ pub(crate) enum FoundObject<'a> {
 }
 
 impl<'a> Lookup<'a> {
-    /// Finds the objects with these IDs, as far as they exist and the budget allows.
+    /// Finds the existing objects with these IDs, within the budget.
     pub(crate) fn find(&self, ids: &IdSet<ObjectId>) -> IdMap<ObjectId, FoundObject<'a>> {
         let mut sorted: Vec<ObjectId> = ids.iter().copied().filter(|id| !id.is_null()).collect();
         sorted.sort_unstable();

@@ -9,7 +9,7 @@
 //!   beyond it, in files. `scratch_table` has what grows in it.
 //! * `private_dir` provides directories that nobody else can change, because an index is trusted.
 //! * `open_dir` is how all files are created, renamed and removed: in a directory that stays open.
-//! * `trusted_path` resolves paths as far as nobody else can change what they lead to.
+//! * `trusted_path` resolves paths up to the first directory that other users can change.
 //! * `allowance` limits tables whose length the file determines.
 //! * `temporary_files` are removed however the process ends. `free_space` queries the disk.
 //! * `id_map` and `prefetch` are tools for large tables.

@@ -9,7 +9,8 @@
 
 pub(super) use system::PrivatePages;
 
-/// Size of a huge page in bytes: larger memory consists of whole huge pages, and so do its pieces.
+/// Size of a huge page in bytes. Memory of at least this size consists of whole huge pages, and so do the pieces it is split
+/// into.
 pub(super) const PAGE: usize = 2 << 20;
 
 #[cfg(target_os = "linux")]

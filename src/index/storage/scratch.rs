@@ -1,4 +1,4 @@
-//! The scratch arena: large arrays for building, in memory as far as the memory budget allows, on huge
+//! The scratch arena: large arrays for building, in memory up to the memory budget, on huge
 //! pages where available; beyond that in files.
 //!
 //! The budget covers anonymous memory. The files have no name, are in the index directory, and the kernel

@@ -1,4 +1,4 @@
-//! Paths of directories, resolved as far as only root and this process's user can change their targets.
+//! Paths of directories, resolved up to the first directory that users other than root and this process's user can change.
 //!
 //! Whoever can write to a directory decides what a name in it leads to: a moment after it was checked, it may be a link, or
 //! another directory. So a path is walked with open directories from `/`, and the walk ends at the first directory that others
@@ -23,7 +23,7 @@ const FIND: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const FIND: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// A directory path, resolved as far as only root and this process's user may change it.
+/// A directory path, resolved up to the first directory that users other than root and this process's user can change.
 #[derive(Debug)]
 pub struct TrustedPrefix {
     /// The last directory that was resolved: the first one that others may change, or the end of the path. Where there is

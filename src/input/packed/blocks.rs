@@ -326,7 +326,7 @@ impl UnpackShared<'_> {
         (stop, end, filled)
     }
 
-    /// Passes bytes to the output, in their order; returns their offset.
+    /// Passes bytes to the output in file order; returns their offset.
     fn pass(&self, state: &mut MutexGuard<'_, UnpackState>, bytes: &[u8]) -> io::Result<u64> {
         let at = state.len;
         self.out.pass(bytes)?;

@@ -1,4 +1,4 @@
-//! tar archives: the headers of ustar, GNU tar and pax, as far as names and lengths go.
+//! tar archives: names and lengths in the headers of ustar, GNU tar and pax.
 
 use std::io::{self, Read};
 
@@ -45,7 +45,7 @@ impl<R: Read> TarInput for BoundedReader<R> {
     }
 }
 
-/// A file in an archive. The source continues with its bytes.
+/// Header of a file in an archive. When it has been read, the source is at the start of the file's contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TarMember {
     pub(super) name: String,

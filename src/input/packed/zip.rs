@@ -11,7 +11,7 @@ pub(super) struct ZipMember<'a> {
     /// Compression method: 0 none, 8 deflate, 93 Zstandard.
     pub(super) method: u16,
     pub(super) is_encrypted: bool,
-    /// Packed bytes, as far as the file contains them.
+    /// Packed bytes; incomplete if the file is truncated.
     pub(super) packed: &'a [u8],
     /// `true` if all packed bytes are in the file.
     pub(super) is_whole: bool,

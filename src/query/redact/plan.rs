@@ -244,7 +244,7 @@ impl PlanBuilder {
         self.classes.entry(class.id).or_insert(class.raw);
     }
 
-    /// Returns `true` if a class declares a field with a kept counter, as far as names are known.
+    /// Returns `true` if a class declares a field with a kept counter; classes whose names are unknown declare none.
     fn holds_counters(&self, class: &SeenClass) -> bool {
         let text = |id: u64| self.strings.get(&id).map(|bytes| mutf8::decode(bytes));
         let Some(name) = self.loads.get(&class.id).and_then(|id| text(*id)) else { return false };

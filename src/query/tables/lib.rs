@@ -204,7 +204,7 @@ impl List {
         Self(Items::Few(objects.into()))
     }
 
-    /// Creates a list from an array of object indices, in its order.
+    /// Creates a list from an array of object indices, in the order of the array.
     fn from_sorted(objects: Array<u32>) -> Self {
         Self(Items::Sorted(Arc::new(objects)))
     }
@@ -227,10 +227,10 @@ impl List {
     }
 }
 
-/// A kind of table: the function that returns its definition, and the way in which it produces its rows.
+/// A kind of table: the function that returns its definition, and how it produces its rows.
 type TableKind = (fn() -> Definition, TableRows);
 
-/// Way in which a table produces its rows.
+/// How a table produces its rows.
 enum TableRows {
     /// In chunks.
     InChunks(for<'a> fn(Arc<Context<'a>>) -> Box<dyn Table + 'a>),

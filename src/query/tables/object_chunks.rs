@@ -29,7 +29,7 @@ pub(super) fn all_texts(context: &Context<'_>) -> Vec<TableChunk> {
         .collect()
 }
 
-/// Returns chunks of a list of objects, in its order.
+/// Returns chunks of a list of objects, in the order of the list.
 pub(super) fn listed_objects(list: List) -> Vec<TableChunk> {
     ranges(&list).map(|range| TableChunk::Listed(list.clone(), range)).collect()
 }

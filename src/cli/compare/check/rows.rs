@@ -34,7 +34,7 @@ pub(super) struct RuleRow {
 pub(super) enum Baseline {
     /// No rule needs the baseline.
     None,
-    /// Measured values of the rules that need the baseline, in their order.
+    /// Measured values of the rules that need the baseline, in the order of the rules.
     Measured(Vec<Measurement>),
     /// The baseline cannot be read; the text is the reason.
     Unreadable(String),
@@ -48,7 +48,7 @@ pub(super) enum Damage {
 }
 
 impl RuleRow {
-    /// Returns the rows of a dump: damage first, then the rules in their order.
+    /// Returns the rows of a dump: damage first, then the rules in the order of the file.
     pub(super) fn for_dump(
         subject: &CheckSubject,
         rules: &Rules,

@@ -33,9 +33,9 @@ pub(super) const UNREADABLE: &str = "unreadable";
 /// The rules of a file.
 #[derive(Debug)]
 pub(super) struct Rules {
-    /// Path of the file.
-    pub(super) path: PathBuf,
     /// Path of the rules file.
+    pub(super) path: PathBuf,
+    /// Path of the baseline dump, if the file names one.
     pub(super) baseline: Option<PathBuf>,
     /// The rules in the order of the file; at least one.
     pub(super) rules: Vec<Rule>,

@@ -15,7 +15,7 @@ use crate::cli::shared::{holder, object, paths};
 
 use super::{LeaksReport, allocated, facts, loaders, parts, words};
 
-/// Number of frames shown of the thread that ran out of memory.
+/// Maximum number of frames shown of the thread that ran out of memory.
 const SHOWN_FRAMES: usize = 6;
 /// Maximum number of suggested commands.
 const STEPS: usize = 3;

@@ -29,7 +29,8 @@ struct Trees {
     merged: MergedPaths,
     /// Steps, one for each of `merged.nodes`.
     steps: Vec<ObjectStep>,
-    /// Roots in their order, separately for each format, as the table shows more data.
+    /// Roots of the trees, in the order of the root nodes: one list for each output format, because a table shows more about a
+    /// root than JSON and CSV do.
     roots: Vec<Vec<RootView>>,
     /// Indices of the selections whose classes have no objects.
     missing: Vec<usize>,

@@ -100,7 +100,7 @@ impl FileTarget {
 
 impl OutFile {
     /// Starts writing the file `path`. An existing file is kept until [`OutFile::commit`]; input files, `inputs`, are
-    /// never replaced. The new file is readable only for users who may read the inputs.
+    /// never replaced. The new file is readable only by users who can read the inputs.
     pub(crate) fn create(path: &Path, inputs: &[&Path]) -> anyhow::Result<Self> {
         let fail = || format!("cannot write {}", path.display());
         let mut place = FileTarget::new(path.to_owned(), path)?;

@@ -84,7 +84,7 @@ impl BaselineComparison {
     }
 }
 
-/// Returns the difference of two figures, without findings.
+/// Returns the growth of a measurement since the baseline, 0 if it shrank; without findings.
 fn difference(baseline: &Measurement, measured: &Measurement) -> Measurement {
     let amount = measured.amount.saturating_sub(baseline.amount);
     Measurement { amount, whole: baseline.whole, found: MeasureDetails::Nothing, left_out: LeftOut::Nothing }

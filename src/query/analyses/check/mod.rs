@@ -72,7 +72,7 @@ pub struct MeasureKind {
     pub needs_baseline: bool,
     /// `true` if rules can have a lower limit.
     pub has_min: bool,
-    /// Checks a rule: its `of` and the form in which messages quote it, and whether the rule has `objects`.
+    /// Checks a rule: its `of` and how messages quote it, and whether the rule has `objects`.
     pub check: fn(&str, &str, bool) -> Result<(), RuleError>,
     /// Describes what is measured, in words.
     pub subject: fn(&Measure) -> String,

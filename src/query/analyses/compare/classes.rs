@@ -29,7 +29,8 @@ const MAX_SUPERCLASSES: usize = 64;
 /// Grouping of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ClassDiffGrouping {
-    /// Classes with the same name and the same loader, both by their names across dumps (`stable_names`).
+    /// Classes with the same name and the same loader. Names are compared in the form that is equal in all dumps
+    /// (`stable_names`).
     #[default]
     Class,
     /// All classes of a package; arrays belong to their elements' package.

@@ -66,7 +66,7 @@ pub struct StringComparison {
     new: StringReport,
 }
 
-/// Text of a row, as far as it is shown.
+/// Shown part of the text of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
     /// The text, or its beginning.

@@ -32,7 +32,7 @@ struct ThreadKey {
     is_virtual: bool,
 }
 
-/// Value that is common to several threads, as far as they were added.
+/// Value that is common to all threads added so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 enum CommonValue<T> {
     /// No thread was added.

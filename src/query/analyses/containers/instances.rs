@@ -152,7 +152,7 @@ struct InstanceSearch<'s> {
     /// Number of the instance by owner; for owners that are not headers, also by structure, since static fields of a class have
     /// nothing in common.
     of_owner: FxHashMap<(ObjectIndex, Option<u32>), u32>,
-    /// The owner whose size was looked up last, and `true` if it retains less than the minimum of an instance.
+    /// The owner whose size was looked up last, and whether it retains less than the minimum of an instance.
     last_owner: Option<(ObjectIndex, bool)>,
 }
 

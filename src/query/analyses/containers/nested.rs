@@ -178,7 +178,7 @@ impl CollectionReader<'_, '_> {
         })
     }
 
-    /// Returns the inner collections of a container, and `true` if they are its elements; otherwise each element has one in a
+    /// Returns the inner collections of a container, and whether they are its elements; otherwise each element has one in a
     /// field.
     fn find_collections(
         &self,

@@ -59,7 +59,7 @@ pub(super) struct Structures {
     through_collections: FxHashSet<u32>,
 }
 
-/// Number of references by class of the holder, class of the target, and `true` if a JDK collection is between them.
+/// Number of references, by class of the holder, class of the target, and whether a JDK collection is between them.
 type Pairs = FxHashMap<(u32, u32, bool), u64>;
 
 impl Structures {
@@ -167,7 +167,7 @@ struct PairCounter<'s> {
     /// Buffered references: holder and target.
     edges: Vec<(ObjectIndex, ObjectIndex)>,
     pairs: Pairs,
-    /// The array examined last, and `true` if it belongs to a JDK collection.
+    /// The array examined last, and whether it belongs to a JDK collection.
     last_array: Option<(ObjectIndex, bool)>,
 }
 
@@ -214,7 +214,7 @@ impl<'s> PairCounter<'s> {
         self.edges.clear();
     }
 
-    /// Returns the classes of holder and target of a reference, if the reference leads into a structure.
+    /// Returns the key of a reference in [`Pairs`]; `None` if the reference does not lead into a structure.
     fn pair(&mut self, from: ObjectIndex, to: ObjectIndex) -> Option<(u32, u32, bool)> {
         let role = self.role(from);
         let holder = match role {

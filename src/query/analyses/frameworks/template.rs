@@ -27,7 +27,7 @@ enum TemplatePart {
     Optional(Vec<TemplatePart>),
 }
 
-/// Form in which a value is inserted in a text.
+/// Format in which a value is inserted into the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Form {
     /// Numbers with grouped digits, texts unchanged.

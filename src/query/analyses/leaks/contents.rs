@@ -192,7 +192,7 @@ pub(super) fn child_kinds(dump: &DumpGraph<'_>, tops: &[TreePosition]) -> Vec<Ch
     kinds
 }
 
-/// Returns the form in which memory accumulates in the children of an object or in the object itself; `None` if it does not.
+/// Returns how memory accumulates in the children of an object or in the object itself; `None` if it does not.
 pub(super) fn reason(dump: &DumpGraph<'_>, base: TreePosition, kinds: &[ChildKind]) -> Option<Reason> {
     let tree = &dump.graph.tree;
     let all = tree.retained_bytes(base);

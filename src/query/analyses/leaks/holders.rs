@@ -74,7 +74,7 @@ pub struct Holder {
     pub is_collection: bool,
     /// `true` if the holder represents all objects of a class that only roots dominate.
     pub is_class: bool,
-    /// Location of the threads, if the holder represents threads: one group of `threads --group`.
+    /// Common name and method of the threads, if the holder represents threads: one group of `threads --group`.
     pub threads: Option<InOnePlace>,
 }
 

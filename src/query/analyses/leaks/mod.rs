@@ -341,7 +341,7 @@ impl Suspect {
         self.own_verdict() == Some(LeakVerdict::Accumulation)
     }
 
-    /// Returns whether the suspect, or the suspect that it judges, was found by MAT's rules.
+    /// Returns whether the suspect was found by MAT's rules, or judges one that was.
     pub fn is_by_mat(&self) -> bool {
         self.rule == SuspectRule::Mat || self.of_mat.is_some()
     }

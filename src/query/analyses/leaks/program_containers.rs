@@ -208,7 +208,7 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
 }
 
 impl EvidenceReader<'_> {
-    /// Returns whether a class belongs to the program, as far as known: the class in which `main` starts does, or that of
+    /// Returns whether a class is known to belong to the program: the class in which `main` starts does, or that of
     /// another thread if `main` has ended or only launches the program.
     pub(super) fn is_of_program(&self, class: &str) -> bool {
         let of = library(class);

@@ -71,7 +71,8 @@ impl<'a> Evaluator<'_, 'a> {
         })
     }
 
-    /// Returns the value of a field, or its placeholder, since conditions do not see hidden values.
+    /// Returns the value of a field, or a placeholder if contents are hidden and the field is not exempt (`is_shown`).
+    /// References are never hidden.
     pub(super) fn of_field(&self, bits: Bits, is_shown: impl FnOnce() -> bool) -> ExpressionValue {
         if self.hides_contents && bits.kind != BasicType::Object && !is_shown() {
             return ExpressionValue::Text(HIDDEN.into());

@@ -1,4 +1,4 @@
-//! Memory for rows that a query stores: in the scratch arena as far as possible, and otherwise counted.
+//! Memory for rows that a query stores: in the scratch arena where possible, and otherwise counted.
 //!
 //! DISTINCT, GROUP BY and IN store a hash of 128 bits instead of values. Hashes are keyed with random numbers unknown to the
 //! author of a dump, so values of a dump cannot be chosen to collide: for a billion values the probability of a collision is

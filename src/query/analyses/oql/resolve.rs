@@ -465,7 +465,7 @@ fn no_column(name: &str, columns: &[String], at: usize) -> OqlError {
     OqlError::new(at, format!("unknown column {}; {hint}", cut(name)))
 }
 
-/// Returns whether an expression can be true or false, as far as this is known without evaluating it.
+/// Returns whether an expression can be true or false, judged without evaluating it.
 fn is_condition(node: &ExpressionNode) -> bool {
     !matches!(
         node.expression,

@@ -57,7 +57,7 @@ struct NamedField<'a> {
 struct FieldRules<'r, 'a> {
     objects: &'r ObjectReader<'a>,
     rules: &'r SecretRules,
-    /// Numbers of the rules that name a field, and `true` if its name indicates a credential.
+    /// Numbers of the rules that name a field, and whether its name indicates a credential.
     of_name: FxHashMap<&'a str, (Vec<usize>, bool)>,
     /// By class: for each rule, `true` if it names the class or a superclass.
     of_class: FxHashMap<ClassNumber, Arc<[bool]>>,

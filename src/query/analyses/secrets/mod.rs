@@ -107,7 +107,7 @@ struct SecretCandidate {
     is_general: bool,
 }
 
-/// Value of a finding, by the way in which it was found.
+/// Value of a finding, by how it was found.
 #[derive(Debug)]
 enum Source {
     Text(TextFinding),

@@ -10,7 +10,7 @@ use hprof_base::sorting::SortRows;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_values::{ObjectId, names};
 
-/// Way in which an object refers to another.
+/// How an object refers to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ReferredBy {
     /// A field that the class declares, by number.

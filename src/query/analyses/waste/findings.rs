@@ -29,7 +29,8 @@ pub(super) struct Saving {
     pub(super) bytes: u64,
     /// Object index.
     pub(super) object: u32,
-    /// Index of another object that is freed with it, or [`NO_OBJECT`].
+    /// Index of a second object, or [`NO_OBJECT`]: one that is freed with `object` or, for kinds that shrink objects, the one
+    /// that shrinks.
     pub(super) other: u32,
 }
 

@@ -59,7 +59,7 @@ type LookAtTable = fn(&VisitedTable<'_, '_>, &mut Sink);
 /// Function that examines a collection.
 type LookAtCollection = fn(&CollectionLook<'_, '_>, &FewElements, &mut Sink);
 
-/// Way in which a kind is found. Functions of the passes are called for each object of a heap, from all threads.
+/// How a kind is found. Functions of the passes are called for each object of a heap, from all threads.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum WasteFinder {
     /// By each non-empty primitive array, except arrays of Strings.

@@ -62,7 +62,7 @@ pub struct WasteRow {
     pub count: u64,
     /// Bytes that would be freed if only this kind were fixed.
     pub wasted_bytes: u64,
-    /// Bytes that are freed in addition to the kinds before it in the order of [`KINDS`].
+    /// Bytes that fixing this kind would free beyond those freed by fixing all kinds before it in [`KINDS`].
     pub added_bytes: u64,
     /// Parts of the findings, most bytes first.
     pub parts: Vec<FindingPart>,

@@ -1,4 +1,4 @@
-//! Arrays and tables in the form in which kinds of waste examine them.
+//! Arrays and tables, as the kinds of waste examine them.
 
 use super::WasteSearch;
 use super::collection_look::CollectionLook;

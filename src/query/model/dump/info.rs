@@ -111,7 +111,7 @@ pub fn info(heap: &Heap, sizes: &Sizes) -> DumpInfo {
 }
 
 impl DumpInfo {
-    /// Returns the JVM on one line: name, version and vendor, as far as the dump contains them.
+    /// Returns the JVM on one line: name, version and vendor, if the dump contains them.
     pub fn jvm(&self) -> Option<String> {
         let get =
             |key: &str| self.properties.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());

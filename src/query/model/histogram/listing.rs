@@ -203,8 +203,8 @@ struct GroupSum {
     retained_objects: u64,
 }
 
-/// Sums the objects that each start immediately dominates by class, package or loader, largest retained size first. No
-/// start may dominate another, so retained sizes add up.
+/// Adds up the retained sizes of the objects that each start immediately dominates, by class, package or loader; largest
+/// first. No start may dominate another, so retained sizes add up.
 ///
 /// A class object belongs to the package and the loader of the class that it represents, and a class loader to itself:
 /// what static fields hold is not the JDK's.
@@ -286,7 +286,7 @@ enum DominatedPart {
     Depth { positions: Range<TreePosition>, depth: u32 },
 }
 
-/// Sums the objects of a part by group.
+/// Adds up the counts and sizes of a part's objects by group.
 fn group_part(
     graph: &ObjectGraph,
     groups: &ClassGroups,

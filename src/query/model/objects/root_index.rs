@@ -9,8 +9,8 @@ use crate::objects::object_set::Bits;
 
 /// Index of the roots by object and by thread.
 ///
-/// An object held by a thread's stack is a root here, whether or not it also counts as a reference of the thread: users
-/// query the frame.
+/// A local variable of a thread is a root here even if it counts as a reference of the thread ([`GcRoot::is_local`]), so that
+/// queries can show the frame that holds it.
 #[derive(Debug)]
 pub struct RootIndex<'a> {
     rows: &'a [GcRoot],

@@ -32,7 +32,8 @@ pub struct MergeLimits {
     /// Maximum number of branches, those with most objects first; all by default. An only child with all objects of its
     /// holder is not a branch. If branches are limited, a run without branches ends after a thousand objects.
     pub branches: Option<usize>,
-    /// `true` if branches with less than a hundredth of the objects are examples: each object has one at most.
+    /// `true` if a child with less than one percent of all found objects is shown only as an example: only if it is the largest
+    /// child of its parent.
     pub has_examples: bool,
 }
 

@@ -109,7 +109,7 @@ pub fn find_class(dump: &DumpGraph<'_>, text: &str, pattern: &ClassPattern) -> C
 }
 
 impl Shower<'_> {
-    /// Returns the details of the class that an object is the class object of.
+    /// Returns the details of the class that a class object represents; `None` for other objects.
     pub(super) fn class(&self, object: ObjectIndex) -> Option<ClassShown> {
         let summary = self.objects.summary;
         let number = self.view.edges.class_of_class_object(object)?;

@@ -22,7 +22,7 @@ const LONGEST: usize = 1 << 14;
 /// Maximum number of static fields that are searched.
 const STATICS: usize = 1 << 12;
 
-/// Way in which an object holds a text.
+/// How an object holds a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum HeldThrough {
     /// A field of an instance, declared by its class or a superclass.
@@ -74,7 +74,7 @@ pub fn holders(objects: &ObjectReader<'_>, copies: &[ObjectIndex]) -> Vec<Holder
         .collect()
 }
 
-/// Returns the way in which an object refers to the one with this ID.
+/// Returns how an object refers to the one with this ID.
 fn holding(
     objects: &ObjectReader<'_>,
     from: ObjectIndex,

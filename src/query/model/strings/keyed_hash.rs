@@ -6,7 +6,7 @@ use hprof_base::keyed::{Absorb, KEY_BYTES, Key, Prf};
 
 /// Purpose of the key, among those of [`Key::prf`].
 const TEXTS: u64 = 16;
-/// Number of bytes that are converted at once: a multiple of a word.
+/// Number of UTF-16 units that are converted at once. A multiple of 8, so that all chunks but the last consist of whole words.
 const CHUNK: usize = 1 << 12;
 
 /// Key of the hashes of texts. Equal texts have the same hash in all dumps whose tables have one key.

@@ -404,7 +404,7 @@ impl Grouping<'_, '_> {
         })
     }
 
-    /// Numbers the texts of rows in their order: the first `top` of them, with the others after them. Each text is
+    /// Numbers the texts in the order of the rows: the first `top` of them, with the others after them. Each text is
     /// compared once for all its rows, which are adjacent.
     fn number_texts(
         &self,

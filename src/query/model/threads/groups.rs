@@ -28,7 +28,7 @@ pub struct ThreadGroup {
     pub name: Option<String>,
     /// Number of threads.
     pub threads: u64,
-    /// Number of threads by state, in the order of Java; unknown states last.
+    /// Number of threads by state, in the order of `Thread.State`; unknown states last.
     pub states: Vec<(Option<ThreadState>, u64)>,
     /// Number of virtual threads.
     pub virtual_threads: u64,

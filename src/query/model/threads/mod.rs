@@ -116,7 +116,7 @@ pub enum ThreadOrder {
     Retained,
     /// By name.
     Name,
-    /// By state, in the order of Java: NEW, RUNNABLE, BLOCKED, ...
+    /// By state, in the order of `Thread.State`: NEW, RUNNABLE, BLOCKED, ...; unknown states last.
     State,
     /// By object ID.
     Address,
@@ -163,7 +163,7 @@ pub struct ThreadReport {
     pub rows: Vec<ThreadRow>,
     /// Number of matching threads before `top` was applied.
     pub matching: u64,
-    /// Number of matching threads by state, in the order of Java; unknown states last.
+    /// Number of matching threads by state, in the order of `Thread.State`; unknown states last.
     pub states: Vec<(Option<ThreadState>, u64)>,
     /// Number of matching virtual threads.
     pub virtual_threads: u64,

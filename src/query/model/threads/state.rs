@@ -17,7 +17,7 @@ pub enum ThreadState {
     Terminated,
 }
 
-/// Way in which a thread waits.
+/// How a thread waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Wait {
     /// In `Thread.sleep`.
@@ -28,7 +28,7 @@ pub enum Wait {
     Parking,
 }
 
-/// State and wait of a thread, as far as the dump contains them.
+/// State and wait of a thread, if the dump contains them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ThreadActivity {
     /// The state.
@@ -38,7 +38,7 @@ pub struct ThreadActivity {
 }
 
 impl ThreadState {
-    /// All states, in the order of Java.
+    /// All states, in the order of `Thread.State`.
     pub const ALL: [Self; 6] =
         [Self::New, Self::Runnable, Self::Blocked, Self::Waiting, Self::TimedWaiting, Self::Terminated];
 

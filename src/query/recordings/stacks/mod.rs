@@ -44,7 +44,7 @@ pub enum SiteUnit {
     Objects,
 }
 
-/// Form in which frames are named.
+/// How frames are named.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Naming {
     /// Names as in the file.

@@ -67,7 +67,7 @@ impl SameValues {
         self.0.iter_mut().zip(other.0).for_each(|(all, other)| all.add(other));
     }
 
-    /// Returns, for each class of probability, the number of unchanged values, and `true` if there are more than chance
+    /// Returns, for each class of probability, the number of unchanged values, and whether there are more than chance
     /// explains.
     pub(super) fn results(&self) -> impl Iterator<Item = (u64, bool)> {
         self.0.iter().map(SameOfClass::result)
@@ -139,7 +139,7 @@ impl SameOfClass {
         self.more += other.more;
     }
 
-    /// Returns the number of unchanged values, and `true` if there are more than chance explains.
+    /// Returns the number of unchanged values, and whether there are more than chance explains.
     fn result(&self) -> (u64, bool) {
         let same = self.same.len() as u64 + self.more;
         (same, same > bound(self.expected + self.seen.values().sum::<f64>()))

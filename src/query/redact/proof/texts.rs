@@ -214,7 +214,7 @@ impl TextSearch<'_> {
         }
     }
 
-    /// Returns the windows of the dump whose fingerprints are in the filter, for one of `parts` parts, and `true` if these are
+    /// Returns the windows of the dump whose fingerprints are in the filter, for one of `parts` parts, and whether these are
     /// all windows of the part.
     fn windows(
         &self,

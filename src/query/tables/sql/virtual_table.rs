@@ -263,7 +263,7 @@ pub(super) struct TableCursor {
     number: TableNumber,
     kinds: Vec<ColumnType>,
     reader: Option<ChunkReader>,
-    /// Data that speeds up reading. Kept for the next query: SQLite may look up each row of another table.
+    /// Data that speeds up reading. Kept when the cursor is filtered again: a join does so for each row of another table.
     prepared: Option<PreparedData>,
     chunk: Option<TableChunk>,
     /// Columns of the batch; they may differ between two plans for the same table.

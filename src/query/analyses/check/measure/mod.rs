@@ -149,7 +149,8 @@ const MAX_TOLD_NAME: usize = 1 << 10;
 /// Message of the error if the graph is missing.
 const NO_GRAPH: &str = "a rule needs the graph of the dump, but only the summary is open";
 
-/// Measures the quantities that the rules need; for growth rules, the value in this dump. `frameworks` name leak suspects.
+/// Measures the quantities that the rules need; for growth rules, the value in this dump. Leak suspects are named by the rules
+/// in `frameworks`.
 ///
 /// # Errors
 /// If neither memory nor disk has space for a few numbers per object, or if a rule needs the graph and `opened` has none

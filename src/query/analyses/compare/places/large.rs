@@ -179,7 +179,7 @@ struct LargePass<'w, 'b, 'o, 'a, 't> {
     last_slot: Option<(LevelSlotKey, usize)>,
     /// Total number of levels so far.
     levels_before: u32,
-    /// By classes of holder and object: the field, the number of objects looked up, and `true` if the fields differ.
+    /// By classes of holder and object: the field, the number of objects looked up, and whether the fields differ.
     by_classes: FxHashMap<(u32, u32), (HeldBy, u32, bool)>,
     /// The object whose references were read last, and its references in the order of IDs.
     last_holder: Option<ObjectIndex>,

@@ -38,7 +38,7 @@ impl TomlSource<'_> {
         self.errors.borrow_mut().push(TomlError { at, message: message.into() });
     }
 
-    /// Reports the errors of the TOML parser, one for each line: others in the line follow from it.
+    /// Reports the errors of the TOML parser: the first one of each line, since further ones in the line are its consequences.
     pub(super) fn report_syntax(&self, errors: &[toml::de::Error]) {
         let start = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
         let mut errors: Vec<_> = errors.iter().map(|error| (start(error), error.message())).collect();

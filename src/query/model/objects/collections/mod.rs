@@ -67,7 +67,7 @@ pub struct Collection {
     class: ClassNumber,
     /// Part of the underlying map's entries that forms the elements.
     of_entries: OfEntries,
-    /// Number of elements omitted at the start, and number of elements taken then.
+    /// Number of elements omitted at the start, and number of elements taken after these.
     part: (usize, usize),
     /// Rows of the underlying array that contain its elements, if that is split.
     rows: (usize, usize),

@@ -470,7 +470,7 @@ impl<'a> Meanings<'a> {
     }
 }
 
-/// Appends bytes as UTF-8, as far as they are valid.
+/// Appends bytes as UTF-8, up to the first invalid one.
 fn push_utf8(text: &mut Text, bytes: &[u8]) {
     // A character has up to four bytes; one more shows that the text is truncated.
     let bytes = bytes.get(..text.room().saturating_mul(4).saturating_add(4)).unwrap_or(bytes);

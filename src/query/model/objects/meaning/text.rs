@@ -110,7 +110,7 @@ impl Text {
         }
     }
 
-    /// Returns the text, as far as it fits.
+    /// Returns the text, truncated if it is too long.
     pub(super) fn into_text(self) -> String {
         self.text
     }

@@ -90,7 +90,7 @@ impl HeapOverTime {
         looked_at.chunk_by(same_part).filter_map(floor).collect()
     }
 
-    /// Returns the collections that the trend considers, and `true` if these are full ones.
+    /// Returns the collections that the trend considers, and whether these are full ones.
     ///
     /// Only full collections, which leave no garbage, are considered if there are enough of them, with some in each compared
     /// part of the time: a JVM that runs out of memory makes many at the end, which all leave the same size. Otherwise full

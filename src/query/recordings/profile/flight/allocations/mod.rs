@@ -89,7 +89,7 @@ impl AllocationRow {
     }
 }
 
-/// The recorded JVM, as far as the recording describes it.
+/// The recorded JVM; facts that the recording lacks are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordedJvm {
     /// Main class and arguments of the program.
