@@ -475,7 +475,7 @@ fn why_nothing_can_be_unpacked_is_said() {
             "copy it again or make a new dump",
         ),
         ("large", large, "its window is larger than 128 MiB", "zstd --long"),
-        ("empty", member(b"", Level::fast(), None), "gzip contents are empty", "make a new dump"),
+        ("empty", member(b"", Level::fast(), None), "the gzip file contains no data", "make a new dump"),
         (
             "page",
             member(b"<html><body>", Level::fast(), None),
