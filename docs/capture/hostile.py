@@ -165,7 +165,7 @@ def run(java):
     case('a file in place of the socket')
     os.remove(f'/tmp/.java_pid{jvm.pid}')
     open(f'/tmp/.java_pid{jvm.pid}', 'w').close()
-    dump(jvm, expect=2, says='not a socket')
+    dump(jvm, expect=2, says='not a socket that only')
     os.remove(f'/tmp/.java_pid{jvm.pid}')
     dump(jvm)
 
