@@ -111,7 +111,8 @@ impl Agent {
             let saturated = output.sites(self, &sites, cutoff);
             if saturated > 0 {
                 complain(&format!(
-                    "sites with numbers above 4,294,967,295, the maximum in ALLOC SITES: {saturated}; these numbers are capped"
+                    "sites with numbers above 4,294,967,295, the maximum in ALLOC SITES: {saturated}; \
+                     these numbers are capped"
                 ));
             }
         }

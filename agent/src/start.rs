@@ -124,7 +124,7 @@ fn needed_capabilities(options: &Options, attached: bool) -> Vec<(Capability, &'
         ));
     }
     if options.heap_dump || options.net.is_some() {
-        needed.push((Capability::Suspend, "threads keep running between the walks of a heap dump"));
+        needed.push((Capability::Suspend, "threads are not suspended between the walks of a heap dump"));
     }
     if options.cpu == Some(Cpu::Samples) {
         needed.push((Capability::ThreadCpuTime, "runnable threads are sampled, whether they run or not"));
@@ -151,7 +151,7 @@ fn record(jvmti: Jvmti, options: Options, ids: Ids, jni: Option<&Jni<'_>>) -> St
         if given.contains(capability) || lost.is_empty() {
             continue;
         }
-        complain(&format!("the JVM does not provide {capability:?}: {lost}"));
+        complain(&format!("the JVM does not provide the capability {capability:?}: {lost}"));
         if *capability == Capability::TagObjects {
             return Start::Refuses;
         }

@@ -168,7 +168,8 @@ pub enum Error {
     },
     /// An output directory may be changed by a user who is neither root nor the JVM's user.
     #[error(
-        "user {owner}, who is neither root nor the JVM's user, may change the contents of {}: nothing was written there",
+        "user {owner}, who is neither root nor the JVM's user, may change the contents of {}: nothing was \
+         written there",
         path.display()
     )]
     ForeignPlace {
@@ -213,7 +214,11 @@ pub enum Error {
     /// There is not enough space for a dump.
     #[error(
         "{} has {} free, but the dump needs about {}{}", place.display(), Size(*free), Size(*needed),
-        if *is_twice { ": this JVM writes the dump in segments and then merges them, which needs twice its size" } else { "" }
+        if *is_twice {
+            ": this JVM writes the dump in segments and then merges them, which needs twice its size"
+        } else {
+            ""
+        }
     )]
     Space {
         /// Path of the directory.

@@ -86,7 +86,7 @@ impl fmt::Display for Inner {
             }
             FormatErrorKind::UnknownSubRecord(tag) => write!(f, "unknown heap sub-record {tag:#04x}")?,
             FormatErrorKind::UnknownRecord(tag) => write!(f, "unknown record {tag:#04x}")?,
-            FormatErrorKind::NoHeapDumpEnd => write!(f, "the heap dump has no HEAP DUMP END")?,
+            FormatErrorKind::NoHeapDumpEnd => write!(f, "the heap dump has no HEAP DUMP END record")?,
             FormatErrorKind::BasicType { tag, found } => {
                 write!(f, "unknown basic type {found} in sub-record {tag:#04x}")?;
             }

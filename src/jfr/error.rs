@@ -18,7 +18,7 @@ pub enum FlightErrorKind {
     #[error("not a recording of Java Flight Recorder")]
     NotARecording,
     /// A version of the format that is not read: that of Oracle JDK 7 and 8 is another format.
-    #[error("format version {major}.{minor} is not supported (expected 1.x or 2.x)")]
+    #[error("format version {major}.{minor} is not supported; expected 1.x or 2.x")]
     Version {
         /// Major version.
         major: u16,

@@ -259,7 +259,10 @@ fn a_directory_that_is_named_may_be_a_link() {
     let before = contents(&place.path("elsewhere"));
     let output = run(GRAPH);
     let said = note(&output);
-    assert!(said.contains("note: the index is not saved: ") && said.contains("it is a symbolic link"), "{said}");
+    assert!(
+        said.contains("note: the index is not saved: ") && said.contains("it is a symbolic link"),
+        "{said}"
+    );
     assert!(output.stdout == right.as_bytes());
     let refused = run(&["index"]);
     assert_eq!(refused.status.code(), Some(2));

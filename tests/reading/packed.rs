@@ -110,7 +110,7 @@ fn a_damaged_block_is_read_as_zeros_and_the_others_as_they_are() {
         if block == 0 && (error.contains("header") || bytes.len() != plain.len()) {
             continue;
         }
-        let said = if block == 0 { "read as zeros" } else { "at least 2000 bytes" };
+        let said = if block == 0 { "replaced with zeros" } else { "at least 2000 bytes" };
         assert!(error.contains(&place) && error.contains(said), "{at}: {error}");
         assert!(error.contains("may be at too low an offset"), "{at}: {error}");
         assert_eq!(bytes.len(), plain.len(), "{at}");
@@ -146,7 +146,8 @@ fn a_damaged_border_of_two_blocks_is_said_to_move_what_is_behind() {
         let (bytes, error) = unpack(&spoiled, 2);
         let error = error.unwrap();
         assert!(
-            error.contains("at least 2000 bytes") && error.contains("the data after them is at too low an offset"),
+            error.contains("at least 2000 bytes")
+                && error.contains("the data after them is at too low an offset"),
             "{error}"
         );
         // Of all blocks whose borders are gone the last one's length is left.

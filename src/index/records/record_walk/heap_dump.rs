@@ -89,7 +89,8 @@ impl RecordWalk<'_> {
         let next = if self.text_mode_damage().is_none() { self.search.find_segment(start) } else { None };
         if let Some(next) = next {
             let text = format!(
-                "a heap dump segment states a length of {} bytes, but the next record starts after {}; the segment was read up to that record",
+                "a heap dump segment states a length of {} bytes, but the next record starts after {}; the \
+                 segment was read up to that record",
                 record.length,
                 next - start
             );
@@ -154,7 +155,8 @@ impl RecordWalk<'_> {
         if stated > len {
             let there = len - record.body_offset();
             let text = format!(
-                "the file is truncated at offset {len:#x}: its last heap dump record states a length of {} bytes, but only {there} are left",
+                "the file is truncated at offset {len:#x}: its last heap dump record states a length of {} \
+                 bytes, but only {there} are left",
                 record.length
             );
             self.contents.expected_end = Some(record.end());

@@ -114,7 +114,8 @@ impl RecordWalk<'_> {
                     self.contents.expected_end = Some(at as u64 + RECORD_HEADER as u64);
                     let there = len - at;
                     let text = format!(
-                        "the file is truncated at offset {len:#x}, in the header of a record: only {there} of {RECORD_HEADER} bytes are left"
+                        "the file is truncated at offset {len:#x}, in the header of a record: only {there} \
+                         of {RECORD_HEADER} bytes are left"
                     );
                     self.lose(ProblemKind::FileCut, text, at, there);
                     len
@@ -299,7 +300,8 @@ impl RecordWalk<'_> {
         if let Some(next) = self.search.find_record(record.offset + 1..len) {
             let skipped = next - record.offset;
             let text = format!(
-                "record {:#04x} states a length of {} bytes, but only {there} are left; skipped {skipped} bytes to the next record",
+                "record {:#04x} states a length of {} bytes, but only {there} are left; skipped {skipped} \
+                 bytes to the next record",
                 record.tag, record.length
             );
             self.lose(ProblemKind::BadRecord, text, record.offset, skipped);
@@ -312,7 +314,8 @@ impl RecordWalk<'_> {
         self.consumed = true;
         self.contents.expected_end = Some(record.end());
         let text = format!(
-            "the file is truncated at offset {len:#x}: record {:#04x} states a length of {} bytes, but only {there} are left",
+            "the file is truncated at offset {len:#x}: record {:#04x} states a length of {} bytes, but \
+             only {there} are left",
             record.tag, record.length
         );
         self.lose(ProblemKind::FileCut, text, record.offset, len - record.offset);
