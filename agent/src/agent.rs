@@ -133,11 +133,13 @@ impl Agent {
             }
             Err(RecvTimeoutError::Timeout) => {
                 let seconds = PATIENCE.as_secs();
-                complain(&format!("not finished after {seconds} s; the JVM's stderr reports its completion"));
+                complain(&format!(
+                    "the command has not finished after {seconds} s; the JVM's stderr will report its completion"
+                ));
                 false
             }
             Err(RecvTimeoutError::Disconnected) => {
-                complain("the recording has ended meanwhile");
+                complain("the recording ended before the command was carried out");
                 false
             }
         }
@@ -309,7 +311,7 @@ impl Agent {
         match command {
             // The handler of `VMDeath` writes the last dump, which includes requests that were not started.
             Command::Dump(_) | Command::Stop if self.collector.is_ending() => {
-                messages::add_messages(["HPROF: the JVM ends".to_owned()]);
+                messages::add_messages(["HPROF: the JVM is shutting down".to_owned()]);
                 (false, true)
             }
             Command::Dump(what) => (self.dump(jni, what), true),

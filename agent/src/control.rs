@@ -23,7 +23,7 @@ fn read(mut stream: TcpStream, act: &dyn Fn(Command)) {
         match commands::read(&mut stream) {
             Ok(Some(Incoming::Request(request))) if request.command == Command::Eof => return,
             Ok(Some(Incoming::Request(request))) => act(request.command),
-            Ok(Some(Incoming::Wrong(wrong))) => complain(&format!("a command is ignored: {wrong}")),
+            Ok(Some(Incoming::Wrong(wrong))) => complain(&format!("command ignored: {wrong}")),
             Ok(None) => return,
             Err(error) => {
                 // The JVM is ending, or the other end closed the connection.
@@ -43,6 +43,6 @@ pub fn exit(jni: &Jni<'_>) {
         jni.call_static_void(class, c"exit", c"(I)V", &[Argument::Int(0)]).then_some(())
     });
     if ended.flatten().is_none() {
-        complain("cannot end the JVM");
+        complain("cannot call System.exit to end the JVM");
     }
 }

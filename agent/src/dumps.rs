@@ -26,7 +26,9 @@ impl Agent {
     pub fn dump(&self, jni: &Jni<'_>, what: DumpContents) -> bool {
         let output = &mut *lock(&self.output);
         if let Some(failure) = output.sink.failure() {
-            messages::add_messages([format!("HPROF: output has stopped: {failure}")]);
+            messages::add_messages([format!(
+                "HPROF: nothing more is written because of an earlier error: {failure}"
+            )]);
             return false;
         }
         let mut heap = true;
@@ -44,7 +46,7 @@ impl Agent {
             output.sink.write(&lines);
             if dropped > 0 {
                 complain(&format!(
-                    "{dropped} WAIT and WAITED lines are omitted: at most 64 MiB are stored between two dumps"
+                    "WAIT and WAITED lines omitted: {dropped}; at most 64 MiB of them are stored between two dumps"
                 ));
             }
             output.monitor_dump(self, jni);
@@ -109,7 +111,8 @@ impl Agent {
             let saturated = output.sites(self, &sites, cutoff);
             if saturated > 0 {
                 complain(&format!(
-                    "{saturated} sites have numbers above 4,294,967,295, the maximum in ALLOC SITES: they are capped"
+                    "sites with numbers above 4,294,967,295, the maximum in ALLOC SITES: {saturated}; \
+                     these numbers are capped"
                 ));
             }
         }
@@ -170,7 +173,7 @@ impl Agent {
         match dumped {
             Some(Ok(counts)) => tell(counts),
             Some(Err(error)) => output.sink.fail(format!("the heap dump is truncated: {error}")),
-            None => complain("no heap dump: no memory for references"),
+            None => complain("no heap dump: the JVM has no memory for local references"),
         }
         is_whole
     }
@@ -181,7 +184,7 @@ impl Agent {
         output: &mut Output,
         spool: Option<std::fs::File>,
     ) -> Result<HeapDumpCounts, String> {
-        let before = HeapDumpInput::new(self, jni).ok_or("java.lang.Object is not found")?;
+        let before = HeapDumpInput::new(self, jni).ok_or("java.lang.Object was not found")?;
         let classes_held = self.classes.hold();
         let threads_held = self.threads.hold();
         let suspended = SuspendedThreads::suspend_others(self, jni);
@@ -251,7 +254,7 @@ impl Agent {
                 true
             }
             Err(error) => {
-                complain(&format!("no heap dump of the JVM: {error}"));
+                complain(&format!("no heap dump by the JVM: {error}"));
                 false
             }
         }
@@ -316,17 +319,18 @@ fn field_names(output: &mut Output, layouts: &Layouts) -> write::FieldNames {
 /// Writes messages about everything that is missing from a dump.
 fn tell(counts: HeapDumpCounts) {
     if counts.lost > 0 {
-        complain(&format!("{} unreachable objects are not in the heap dump", counts.lost));
+        let objects = if counts.lost == 1 { "object is" } else { "objects are" };
+        complain(&format!("{} unreachable {objects} not in the heap dump", counts.lost));
     }
     if counts.cut > 0 {
         complain(&format!(
-            "{} arrays exceed the record limit of 4 GiB: the heap dump contains only their first elements",
+            "arrays that exceed the record limit of 4 GiB: {}; the heap dump contains only their first elements",
             counts.cut
         ));
     }
     if counts.late > 0 {
         complain(&format!(
-            "{} objects were visited twice: the heap dump omits references from the second visit",
+            "objects that were visited twice: {}; the heap dump omits references from the second visit",
             counts.late
         ));
     }

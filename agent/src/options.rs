@@ -233,7 +233,7 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<(), String> {
         "msa" | "gc_okay" => {
             yes(name, value)?;
         }
-        _ => return Err(format!("unknown option {name:?}; help lists all")),
+        _ => return Err(format!("unknown option {name:?}; the option help lists all options")),
     }
     Ok(())
 }

@@ -74,7 +74,7 @@ fn start(jvmti: Jvmti, text: &str, jni: Option<&Jni<'_>>) -> Start {
         }
         (AgentRequest::Record(_), Some(_), _) => {
             complain(
-                "a recording is already running in this JVM: dump writes it, stop ends it so that another can start",
+                "a recording is already running in this JVM: write it with dump, or end it with stop to start another",
             );
             Start::Refuses
         }
@@ -113,28 +113,28 @@ fn needed_capabilities(options: &Options, attached: bool) -> Vec<(Capability, &'
     if options.sites {
         needed.push((
             Capability::SampledObjectAlloc,
-            "another agent or profiler samples allocations: no allocations are seen, SITES has only live objects",
+            "another agent or profiler samples allocations: none are recorded, and SITES contains only live objects",
         ));
         needed.push((Capability::VmObjectAlloc, "objects that the JVM allocates itself have no trace"));
     }
     if options.heap_dump || options.sites || options.net.is_some() {
         needed.push((
             Capability::CollectionEvents,
-            "the last dump may wait for a collection that never finishes",
+            "the last dump may wait for a garbage collection that never finishes",
         ));
     }
     if options.heap_dump || options.net.is_some() {
-        needed.push((Capability::Suspend, "threads keep running between the walks of a heap dump"));
+        needed.push((Capability::Suspend, "threads are not suspended between the walks of a heap dump"));
     }
     if options.cpu == Some(Cpu::Samples) {
         needed.push((Capability::ThreadCpuTime, "runnable threads are sampled, whether they run or not"));
     }
     if options.cpu.is_some_and(Cpu::is_timed) {
-        needed.push((Capability::ClassHook, "no method is measured"));
+        needed.push((Capability::ClassHook, "no methods are measured"));
     }
     if options.monitors {
         needed.push((Capability::Monitors, "no contention is recorded"));
-        needed.push((Capability::MonitorInfo, "MONITOR DUMP has no monitors"));
+        needed.push((Capability::MonitorInfo, "MONITOR DUMP contains no monitors"));
     }
     if !attached {
         needed.push((Capability::VirtualThreads, ""));
@@ -151,7 +151,7 @@ fn record(jvmti: Jvmti, options: Options, ids: Ids, jni: Option<&Jni<'_>>) -> St
         if given.contains(capability) || lost.is_empty() {
             continue;
         }
-        complain(&format!("the JVM does not provide {capability:?}: {lost}"));
+        complain(&format!("the JVM does not provide the capability {capability:?}: {lost}"));
         if *capability == Capability::TagObjects {
             return Start::Refuses;
         }

@@ -40,7 +40,7 @@ pub fn install(times: &Times, jni: &Jni<'_>, attached: bool) {
             INSTALLED.store(true, Ordering::Release);
             times.ready.store(!attached, Ordering::Release);
         }
-        None => complain("cannot define the class that measures methods: cpu=times has no rows"),
+        None => complain("cannot define the class that measures methods: no CPU times are recorded"),
     }
 }
 
@@ -59,7 +59,7 @@ pub fn wait_until_found(times: &Times, jni: &Jni<'_>) {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    complain("the JVM does not find the agent's methods: cpu=times has no rows");
+    complain("the JVM does not find the agent's native methods: no CPU times are recorded");
 }
 
 /// Returns `true` if the methods of a class are measured. The JDK's own classes are measured only if `filter=` names them.
@@ -103,7 +103,8 @@ pub fn instrument(
             if !rewritten.skipped.is_empty() && options.verbose {
                 let count = rewritten.skipped.len();
                 let name = escape::text(&name);
-                complain(&format!("{name}: {count} methods are too long to be measured"));
+                let methods = if count == 1 { "method is" } else { "methods are" };
+                complain(&format!("{name}: {count} {methods} too long to be measured"));
             }
             rewritten.bytes
         }

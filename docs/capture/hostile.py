@@ -165,7 +165,7 @@ def run(java):
     case('a file in place of the socket')
     os.remove(f'/tmp/.java_pid{jvm.pid}')
     open(f'/tmp/.java_pid{jvm.pid}', 'w').close()
-    dump(jvm, expect=2, says='not a socket')
+    dump(jvm, expect=2, says='not a socket that only')
     os.remove(f'/tmp/.java_pid{jvm.pid}')
     dump(jvm)
 
@@ -183,7 +183,7 @@ def run(java):
     subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=20m', 'none', small], check=True)
     big = Jvm(java, mebibytes=100)
     code, _, err = cli('dump', big.pid, '-o', f'{small}/heap.hprof', '--yes')
-    check('refused before it starts', code == 2 and 'free, and the dump needs' in err and not os.listdir(small), err)
+    check('refused before it starts', code == 2 and 'free, but the dump needs' in err and not os.listdir(small), err)
     print('      ' + ' | '.join(line for line in err.strip().splitlines() if ': plan: ' not in line))
     # The estimate fits, but the disk fills up meanwhile: what passes through a FIFO, or is compressed, is not estimated.
     code, _, err = cli('dump', big.pid, '-o', f'{small}/heap.hprof.gz', '--gzip', '--yes')

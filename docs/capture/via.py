@@ -197,7 +197,7 @@ def few(home):
     rows = json.loads(out)['rows'] if code == 0 else []
     check('jvms', [row['main_class'] for row in rows] == ['Held'] and rows[0]['namespace_pid'] == 1, err)
     if segments:
-        refused('too little space is told before', r'writes it in segments', 'dump', 'Held', '--via', container.via, '-o',
+        refused('too little space is told before', r'writes the dump in segments', 'dump', 'Held', '--via', container.via, '-o',
                 new_out('heap.hprof'), '--yes', helper=GLIBC)
         container.end()
         container = Container(top, tmpfs='/tmp:size=900m')
@@ -205,16 +205,16 @@ def few(home):
         check('with space it works', code == 0, err)
         time.sleep(0.3)
         check('nothing left', not container.left(), str(container.left()))
-        refused('tty', r'is not a shell|the input device is not a TTY|ended before', 'jvms', '--via',
+        refused('tty', r'does not start a shell|the input device is not a TTY|ended before', 'jvms', '--via',
                 container.via.replace('-i', '-it'), helper=GLIBC)
         container.end()
         return
     dump(container, container.via, helper=GLIBC)
     dump(container, container.via, '--zstd', '--all', helper=GLIBC, name='heap.hprof.zst')
     dump(container, container.via, '--gzip', helper=GLIBC, name='heap.hprof.gz')
-    refused('a static helper does not fit', r'need chmod', 'jvms', '--via', container.via, helper=STATIC)
-    refused('-t', r'is not a shell|ended before', 'jvms', '--via', container.via.replace('-i', '-it'), helper=GLIBC)
-    refused('without -i', r'is not a shell|ended before', 'jvms', '--via', container.via.replace(' -i', ''), helper=GLIBC)
+    refused('a static helper does not fit', r'needs chmod', 'jvms', '--via', container.via, helper=STATIC)
+    refused('-t', r'does not start a shell|ended before', 'jvms', '--via', container.via.replace('-i', '-it'), helper=GLIBC)
+    refused('without -i', r'does not start a shell|ended before', 'jvms', '--via', container.via.replace(' -i', ''), helper=GLIBC)
 
     case('a stand-in for kubectl')
     tools = os.path.join(WORK, 'tools')

@@ -142,12 +142,14 @@ impl fmt::Display for CommandError {
         let Self { tag, serial, length, why } = self;
         match why {
             CommandErrorKind::Tag => write!(f, "unknown command {tag:#04x}")?,
-            CommandErrorKind::Length => write!(f, "command {tag:#04x} with a body of {length} bytes")?,
+            CommandErrorKind::Length => {
+                write!(f, "command {tag:#04x} has an invalid length of {length} bytes")?
+            }
             CommandErrorKind::Option(option) => {
-                write!(f, "command {tag:#04x} with the unknown sub-option {option:#x}")?
+                write!(f, "command {tag:#04x} has the unknown sub-option {option:#x}")?
             }
             CommandErrorKind::Cutoff => {
-                write!(f, "command {tag:#04x} with a cutoff that is not from 0 to 1")?
+                write!(f, "command {tag:#04x} has a cutoff outside the range from 0 to 1")?
             }
         }
         write!(f, " (serial number {serial})")
@@ -282,7 +284,7 @@ pub fn read(from: &mut impl Read) -> io::Result<Option<Incoming>> {
         return Ok((got == 1 && tag == tag::EOF).then_some(eof));
     }
     if length > MAX_BODY {
-        let text = format!("command {tag:#04x} with a body of {length} bytes");
+        let text = format!("command {tag:#04x} states a length of {length} bytes (at most {MAX_BODY})");
         return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }
     let mut body = vec![0; usize::try_from(length).unwrap_or_default()];

@@ -88,7 +88,7 @@ impl Directory {
                 return Ok((file.into(), stat));
             }
         }
-        Err(std::io::Error::other("not an ordinary file"))
+        Err(std::io::Error::other("it is not a regular file"))
     }
 
     /// Opens this directory again for reading its entries.

@@ -51,7 +51,7 @@ pub enum Error {
         kind: VmKind,
     },
     /// The process belongs to another user.
-    #[error("process {pid} belongs to user {user}, and this is user {own}")]
+    #[error("process {pid} belongs to user {user}, but this command runs as user {own}")]
     OtherUser {
         /// Process ID.
         pid: u32,
@@ -61,13 +61,13 @@ pub enum Error {
         own: u32,
     },
     /// The process cannot be inspected, although it has the same user as the current process, or the current process is root.
-    #[error("this process may not look into process {pid}")]
+    #[error("no permission to inspect process {pid}")]
     Hidden {
         /// Process ID.
         pid: u32,
     },
     /// The current process is not permitted to become the JVM's user.
-    #[error("cannot become user {user} and group {group}")]
+    #[error("cannot switch to user {user} and group {group}")]
     Identity {
         /// User ID.
         user: u32,
@@ -78,7 +78,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The process may be changing its user.
-    #[error("process {pid} changes its user, or has several: nothing is done for it")]
+    #[error("process {pid} is changing its user, or has more than one: it was not accessed")]
     ChangesUser {
         /// Process ID.
         pid: u32,
@@ -156,7 +156,7 @@ pub enum Error {
         seconds: u64,
     },
     /// An output directory that others may change is not writable for the user to whom the file would belong.
-    #[error("cannot write in {} as user {user}", path.display())]
+    #[error("user {user} cannot write to the directory {}", path.display())]
     Unwritable {
         /// Path of the directory.
         path: PathBuf,
@@ -168,7 +168,8 @@ pub enum Error {
     },
     /// An output directory may be changed by a user who is neither root nor the JVM's user.
     #[error(
-        "user {owner} may change what is in {}, and is neither root nor the JVM's user: nothing is written there",
+        "user {owner}, who is neither root nor the JVM's user, may change the contents of {}: nothing was \
+         written there",
         path.display()
     )]
     ForeignPlace {
@@ -178,7 +179,7 @@ pub enum Error {
         owner: u32,
     },
     /// An argument of a command is too long or contains a forbidden character.
-    #[error("process {pid} accepts at most {max} bytes per argument, without NUL")]
+    #[error("process {pid} accepts at most {max} bytes per argument, and no NUL")]
     Argument {
         /// Process ID.
         pid: u32,
@@ -186,7 +187,7 @@ pub enum Error {
         max: usize,
     },
     /// The connection to the JVM failed.
-    #[error("cannot talk to process {pid}")]
+    #[error("communication with process {pid} failed")]
     Talk {
         /// Process ID.
         pid: u32,
@@ -195,7 +196,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The JVM's reply has no result code, or no version.
-    #[error("process {pid} does not answer like a JVM")]
+    #[error("the reply of process {pid} is not that of a JVM")]
     Answer {
         /// Process ID.
         pid: u32,
@@ -212,8 +213,12 @@ pub enum Error {
     },
     /// There is not enough space for a dump.
     #[error(
-        "{} has {} free, and the dump needs about {}{}", place.display(), Size(*free), Size(*needed),
-        if *is_twice { ": this JVM writes it in segments and then merges them, which takes its size twice" } else { "" }
+        "{} has {} free, but the dump needs about {}{}", place.display(), Size(*free), Size(*needed),
+        if *is_twice {
+            ": this JVM writes the dump in segments and then merges them, which needs twice its size"
+        } else {
+            ""
+        }
     )]
     Space {
         /// Path of the directory.
@@ -243,7 +248,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The file found after the dump is not the one that the JVM was to write.
-    #[error("{} is not the dump that process {pid} was asked for: {why}", path.display())]
+    #[error("{} is not the dump requested from process {pid}: {why}", path.display())]
     Odd {
         /// Process ID.
         pid: u32,
@@ -260,7 +265,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A dump that the JVM sent to the current process is incomplete.
-    #[error("process {pid} wrote {said} bytes, and {received} arrived")]
+    #[error("process {pid} wrote {said} bytes, but {received} bytes were received")]
     Incomplete {
         /// Process ID.
         pid: u32,
@@ -281,7 +286,7 @@ pub enum Error {
         source: io::Error,
     },
     /// [`Machine::take`](crate::machine::Machine::take) was called before a plan was made.
-    #[error("no dump was planned")]
+    #[error("internal error: no heap dump was planned")]
     Unplanned,
     /// An error that occurred in a helper.
     #[error(transparent)]

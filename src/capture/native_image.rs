@@ -57,7 +57,7 @@ impl NativeDump {
             return Err(Error::Odd {
                 pid: self.pid,
                 path: self.place(),
-                why: "its length has changed".to_owned(),
+                why: "its length changed while it was copied".to_owned(),
             });
         }
         Ok(())

@@ -93,7 +93,7 @@ impl PrivateDir {
         let odd = |why: String| Error::Odd { pid, path: self.place(name), why };
         let (file, facts) = self.dir.file(name).map_err(|error| odd(error.to_string()))?;
         if facts.user != self.owner.user || facts.links != 1 {
-            return Err(odd("it belongs to another user, or has another name".to_owned()));
+            return Err(odd("it belongs to another user, or has more than one hard link".to_owned()));
         }
         Ok((file, facts))
     }

@@ -19,7 +19,7 @@ pub enum RemoteError {
         source: io::Error,
     },
     /// The command ended before a helper replied.
-    #[error("`{command}` ended before the helper was there ({status})")]
+    #[error("`{command}` ended before the helper started ({status})")]
     Ended {
         /// The command.
         command: String,
@@ -27,7 +27,7 @@ pub enum RemoteError {
         status: String,
     },
     /// The command ended while the helper was working.
-    #[error("`{command}` ended before the helper had finished ({status})")]
+    #[error("`{command}` ended before the helper finished ({status})")]
     Broken {
         /// The command.
         command: String,
@@ -43,7 +43,7 @@ pub enum RemoteError {
         source: io::Error,
     },
     /// The helper sent nothing for too long.
-    #[error("`{command}` was silent for {seconds} s")]
+    #[error("`{command}` sent nothing for {seconds} s")]
     Silent {
         /// The command.
         command: String,
@@ -51,7 +51,7 @@ pub enum RemoteError {
         seconds: u64,
     },
     /// The command did not start a helper in time.
-    #[error("`{command}` led to no helper within {seconds} s")]
+    #[error("`{command}` did not start a helper within {seconds} s")]
     Slow {
         /// The command.
         command: String,
@@ -67,7 +67,7 @@ pub enum RemoteError {
         why: String,
     },
     /// The command does not start a shell, or uses a terminal.
-    #[error("`{command}` is not a shell, or uses a terminal")]
+    #[error("`{command}` does not start a shell, or uses a terminal")]
     NotShell {
         /// The command.
         command: String,
@@ -84,7 +84,7 @@ pub enum RemoteError {
         source: io::Error,
     },
     /// No helper program runs on the machine.
-    #[error("no helper runs there: {why}")]
+    #[error("no helper can run there: {why}")]
     Unsuitable {
         /// Reasons why the helpers do not run.
         why: String,
@@ -96,7 +96,7 @@ pub enum RemoteError {
         why: String,
     },
     /// The helper on the machine has another version.
-    #[error("the helper that `{command}` reaches is not of version {}", VERSION)]
+    #[error("the helper started by `{command}` does not have version {}", VERSION)]
     Version {
         /// The command.
         command: String,

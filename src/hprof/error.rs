@@ -74,17 +74,19 @@ impl fmt::Display for Inner {
         match &self.kind {
             FormatErrorKind::Empty => return write!(f, "the file is empty"),
             FormatErrorKind::NotADump(looks_like) => return write!(f, "not a heap dump: {looks_like}"),
-            FormatErrorKind::IdSize(size) => write!(f, "object IDs of {size} bytes (expected 4 or 8)")?,
+            FormatErrorKind::IdSize(size) => {
+                write!(f, "invalid object ID size: {size} bytes instead of 4 or 8")?
+            }
             FormatErrorKind::HeaderCut => write!(f, "the header is truncated")?,
             FormatErrorKind::RecordCut { tag, needed: Some(needed), left } => {
-                write!(f, "record {tag:#04x} needs {needed} bytes, {left} are left")?;
+                write!(f, "record {tag:#04x} is truncated: {left} of {needed} bytes are left")?;
             }
             FormatErrorKind::RecordCut { tag, needed: None, left } => {
-                write!(f, "record {tag:#04x} is truncated, {left} bytes are left")?;
+                write!(f, "record {tag:#04x} is truncated; bytes left: {left}")?;
             }
             FormatErrorKind::UnknownSubRecord(tag) => write!(f, "unknown heap sub-record {tag:#04x}")?,
             FormatErrorKind::UnknownRecord(tag) => write!(f, "unknown record {tag:#04x}")?,
-            FormatErrorKind::NoHeapDumpEnd => write!(f, "the heap dump has no HEAP DUMP END")?,
+            FormatErrorKind::NoHeapDumpEnd => write!(f, "the heap dump has no HEAP DUMP END record")?,
             FormatErrorKind::BasicType { tag, found } => {
                 write!(f, "unknown basic type {found} in sub-record {tag:#04x}")?;
             }

@@ -123,7 +123,7 @@ impl FileKind {
             Self::Gzip => "it looks like gzip",
             Self::Zstd => "it looks like Zstandard",
             Self::HprofText => "it looks like an HPROF text report (java.hprof.txt)",
-            Self::MangledHprof => "it looks like an HPROF binary that a text-mode transfer has mangled",
+            Self::MangledHprof => "it looks like an HPROF binary that was damaged by a text-mode transfer",
             Self::Html => "it looks like HTML, perhaps a server's error page",
             Self::Elf => "it looks like an ELF file, perhaps a core dump",
             Self::Phd => "it looks like an IBM portable heap dump (PHD)",
@@ -133,7 +133,7 @@ impl FileKind {
             Self::Bzip2 => "it looks like bzip2",
             Self::Xz => "it looks like xz",
             Self::Json => "it looks like JSON",
-            Self::Zeros => "it starts with zeros only",
+            Self::Zeros => "its first bytes are all zero",
             Self::Text => "it looks like text",
             Self::Other => "it does not start with \"JAVA PROFILE 1.0\"",
         }

@@ -263,9 +263,12 @@ mod tests {
             scanner.end().unwrap_err().to_string()
         };
         assert_eq!(said(20), "the header is truncated (at offset 0x14)");
-        assert_eq!(said(HEADER.len() + 3), "record 0x01 is truncated, 3 bytes are left (at offset 0x1f)");
-        assert_eq!(said(HEADER.len() + 12), "record 0x01 needs 29 bytes, 12 are left (at offset 0x1f)");
-        let segments = format!("the heap dump has no HEAP DUMP END (at offset {:#x})", whole[2]);
+        assert_eq!(said(HEADER.len() + 3), "record 0x01 is truncated; bytes left: 3 (at offset 0x1f)");
+        assert_eq!(
+            said(HEADER.len() + 12),
+            "record 0x01 is truncated: 12 of 29 bytes are left (at offset 0x1f)"
+        );
+        let segments = format!("the heap dump has no HEAP DUMP END record (at offset {:#x})", whole[2]);
         assert_eq!(said(whole[2] + 109), segments);
     }
 

@@ -18,7 +18,7 @@ pub enum FlightErrorKind {
     #[error("not a recording of Java Flight Recorder")]
     NotARecording,
     /// A version of the format that is not read: that of Oracle JDK 7 and 8 is another format.
-    #[error("format version {major}.{minor} is not supported (expected 1.x or 2.x)")]
+    #[error("format version {major}.{minor} is not supported; expected 1.x or 2.x")]
     Version {
         /// Major version.
         major: u16,
@@ -35,7 +35,7 @@ pub enum FlightErrorKind {
     #[error("an event extends into the next one")]
     EventOverlaps,
     /// Bytes between chunks that are neither an event nor a chunk.
-    #[error("neither an event nor a chunk")]
+    #[error("expected an event or a chunk")]
     NotAnEvent,
     /// A value extends beyond the end of its event.
     #[error("a value is truncated")]
@@ -59,7 +59,7 @@ pub enum FlightErrorKind {
     #[error("the metadata contains too many strings, types or fields")]
     TooManyTypes,
     /// Names that types and fields share, so that they take more than the metadata itself, many times over.
-    #[error("the names of types are much longer together than the metadata")]
+    #[error("the total length of the names of types far exceeds the length of the metadata")]
     NamesTooLong,
     /// A type that the metadata does not describe.
     #[error("type {0} is not described by the metadata")]

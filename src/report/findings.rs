@@ -19,23 +19,27 @@ const fn subject_means(subject: Subject) -> &'static str {
     match subject {
         Subject::Problem(kind) => problem_means(kind),
         Subject::MissingObjects => {
-            "the referrers are in the dump; objects that only the missing ones referred to count as unreachable"
+            "the objects that refer to them are in the dump; objects reachable only through the missing \
+             ones count as unreachable"
         }
-        Subject::MissingRoots => "objects that only those referred to count as unreachable",
+        Subject::MissingRoots => "objects reachable only through the missing ones count as unreachable",
         Subject::BootClassesAssumed => {
-            "reachable and retained sizes are right if the JVM keeps all classes of the boot loader, as HotSpot does"
+            "reachable and retained sizes are correct if the JVM, like HotSpot, never unloads classes of \
+             the boot loader"
         }
         Subject::SeveralHeapDumps => {
-            "each is a separate heap, dumped at another time; they are never mixed, and the last one is read by default"
+            "each is a separate heap, dumped at a different time; only one is read, by default the last"
         }
         Subject::LinesNotUnderstood => "they are skipped; the rest of the text is read",
         Subject::SeveralRuns => "each is a separate recording; the last one is read by default",
-        Subject::EmptyFile => "what the JVM had not written yet is missing",
+        Subject::EmptyFile => "data that the JVM had not written yet is missing",
         Subject::SegmentsIncomplete => {
-            "all complete records of the files are saved; objects in other segments, objects that the JVM had not written yet, and the names and stack traces that it writes last, may be missing"
+            "all complete records of the files are saved; objects in other segments, objects that the JVM \
+             had not written yet, and the names and stack traces that it writes last may be missing"
         }
         Subject::SegmentsMerged => {
-            "nothing is missing if these are all of its segments: the JVM merges them after it has written all of them"
+            "nothing is missing if these are all segments of the dump: the JVM merges them only after it \
+             has written all of them"
         }
         Subject::Overlap => "it is saved once",
         Subject::ClassesByShape => {
@@ -49,7 +53,8 @@ const fn problem_means(kind: ProblemKind) -> &'static str {
         ProblemKind::CutSubRecord => "the last object of the file is incomplete and was skipped",
         ProblemKind::FileCut => "everything after the end of the file is missing",
         ProblemKind::PackedCut => {
-            "what could be unpacked is read; damaged regions read as zeros or are missing from all counts and sizes"
+            "all data that could be unpacked was read; damaged regions were replaced with zeros or are \
+             missing from all counts and sizes"
         }
         ProblemKind::UnknownRecord | ProblemKind::BadRecord => {
             "damaged regions are skipped and reading continues after them; names, threads or traces in them are missing"
@@ -61,7 +66,7 @@ const fn problem_means(kind: ProblemKind) -> &'static str {
             "the length of the heap dump record is wrong; objects are read as far as they can be found, and records after it may be missing"
         }
         ProblemKind::TextMode => {
-            "bytes were changed throughout the file: numbers in it are wrong, and no answer can be trusted"
+            "bytes were changed throughout the file: numbers in it are wrong, and no result can be trusted"
         }
         ProblemKind::MorePlaces => "all damaged regions are counted; only the first are listed",
         ProblemKind::NoEnd => {
@@ -69,7 +74,7 @@ const fn problem_means(kind: ProblemKind) -> &'static str {
         }
         ProblemKind::NoHeapDump => "the file contains names and classes, but no objects",
         ProblemKind::LengthWrapped => {
-            "nothing: the JVM writes such records this way, and it was read in full"
+            "nothing: JVMs write records of more than 4 GiB this way, and the record was read in full"
         }
         ProblemKind::LengthOpen => {
             "the writer did not fill in the length; if it was interrupted, the end of the heap is missing"
@@ -82,13 +87,17 @@ const fn problem_means(kind: ProblemKind) -> &'static str {
         ProblemKind::MissingClasses => {
             "the objects are counted; their fields, references and sizes are unknown"
         }
-        ProblemKind::UnnamedClasses => "they are shown by the IDs of their class objects",
-        ProblemKind::OddInstances => "fields are read as far as the bytes go; sizes are those of the class",
+        ProblemKind::UnnamedClasses => "the IDs of their class objects are shown instead of names",
+        ProblemKind::OddInstances => {
+            "fields are read as far as there are bytes for them; sizes are taken from the class"
+        }
         ProblemKind::CutArrays => {
-            "HotSpot truncates arrays that do not fit into a record: elements, and what they refer to, may be missing"
+            "HotSpot truncates arrays that do not fit into a record: elements and the objects that they \
+             refer to may be missing"
         }
         ProblemKind::ThreadsAssumed => {
-            "objects that fields of threads refer to are reachable; objects that only their stacks refer to are not"
+            "objects that fields of threads refer to count as reachable; objects that only thread stacks \
+             refer to do not"
         }
     }
 }
@@ -99,7 +108,8 @@ pub const fn retained_accuracy(sizes: RetainedSizes) -> &'static str {
         RetainedSizes::Exact => "exact: everything that was dumped was read",
         RetainedSizes::LowerBounds => "lower bounds: elements of primitive arrays are missing",
         RetainedSizes::OfWhatIsThere => {
-            "lower bounds for objects that retained a missing one; too large for objects that shared one with a missing one"
+            "lower bounds for objects that retained missing objects; too large for objects that shared \
+             other objects with missing ones"
         }
     }
 }

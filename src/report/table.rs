@@ -352,7 +352,7 @@ impl TableBuilder {
                 &format!(
                     "no room for {}{}",
                     missing.join(", "),
-                    option(style.all_columns, "has all columns")
+                    option(style.all_columns, "shows all columns")
                 ),
                 style,
             )?;

@@ -158,21 +158,21 @@ fn a_hostile_helper_gives_no_dump() {
             "less",
             [&fifo[..], &frame(1, &dump), &taken(13, whole)].concat(),
             &[],
-            "wrote 13 bytes, and 12 arrived",
+            "wrote 13 bytes, but 12 bytes were received",
         ),
         (
             "more",
             [&fifo[..], &frame(1, &dump), &taken(11, whole)].concat(),
             &["--zstd"],
-            "wrote 11 bytes, and 12 arrived",
+            "wrote 11 bytes, but 12 bytes were received",
         ),
         (
             "half",
             [&fifo[..], &frame(1, half), &taken(12, half.len() as u64)].concat(),
             &["--zstd"],
-            "arrived",
+            "were received",
         ),
-        ("lost", [&fifo[..], &frame(1, half), &taken(12, whole)].concat(), &[], "arrived"),
+        ("lost", [&fifo[..], &frame(1, half), &taken(12, whole)].concat(), &[], "were received"),
         (
             "junk",
             [&fifo[..], &frame(1, b"not zstd"), &taken(u64::MAX, 8)].concat(),
@@ -180,9 +180,9 @@ fn a_hostile_helper_gives_no_dump() {
             "is damaged",
         ),
         ("text", [&fifo[..], &frame(1, b"not zstd"), &taken(8, 8)].concat(), &[], "is damaged"),
-        ("ends", [&fifo[..], &frame(1, half)].concat(), &["--gzip"], "ended before the helper had finished"),
-        ("other", [&fifo[..], &frame(0, br#""Fine""#)].concat(), &[], "an answer to another request"),
-        ("beside", before_the_dump("Beside"), &[], "an answer to another request"),
+        ("ends", [&fifo[..], &frame(1, half)].concat(), &["--gzip"], "ended before the helper finished"),
+        ("other", [&fifo[..], &frame(0, br#""Fine""#)].concat(), &[], "the reply to another request"),
+        ("beside", before_the_dump("Beside"), &[], "the reply to another request"),
         ("told", frame(0, br#"{"Failed":{"Stopped":{"pid":7}}}"#), &[], "kill -CONT 7, there, lets it go on"),
     ] {
         let (answers_file, program) = (dir.path().join("answers"), dir.path().join("helper"));
@@ -209,7 +209,7 @@ fn what_answers_otherwise_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let version = concat!(env!("CARGO_PKG_VERSION"), "-2");
     for (name, script, says) in [
-        ("old", "echo; echo $2-hello 0.0.1-1; cat".to_owned(), "is not of version"),
+        ("old", "echo; echo $2-hello 0.0.1-1; cat".to_owned(), "does not have version"),
         ("zeros", format!("echo $2-hello {version}; cat /dev/zero"), "is damaged"),
         ("text", format!("echo $2-hello {version}; echo {{}}; cat"), "is damaged"),
         (
@@ -220,9 +220,9 @@ fn what_answers_otherwise_is_refused() {
         (
             "ends",
             format!("echo $2-hello {version}; exit 3"),
-            "ended before the helper had finished (exit status: 3)",
+            "ended before the helper finished (exit status: 3)",
         ),
-        ("speaks", "yes".to_owned(), "is not a shell, or uses a terminal"),
+        ("speaks", "yes".to_owned(), "does not start a shell, or uses a terminal"),
         ("fails", "printf 'bad\\033[31m\\n' >&2; exit 4".to_owned(), "via: bad\\u001b[31m"),
     ] {
         let program = dir.path().join(name);
@@ -233,17 +233,17 @@ fn what_answers_otherwise_is_refused() {
     }
     // Nobody is waited for for ever, however much is said.
     for (command, says) in [
-        ("exec sleep 60;", "led to no helper within 1 s"),
-        ("while printf x; do sleep 0.01; done;", "led to no helper within 1 s"),
-        ("yes | tr -d '\\n';", "is not a shell, or uses a terminal"),
+        ("exec sleep 60;", "did not start a helper within 1 s"),
+        ("while printf x; do sleep 0.01; done;", "did not start a helper within 1 s"),
+        ("yes | tr -d '\\n';", "does not start a shell, or uses a terminal"),
     ] {
         let (output, said) = finish(via(command, &["dump", "1", "--timeout", "1s"]));
         assert!(output.status.code() == Some(2) && said.contains(says), "{command}: {said}");
     }
     for (command, says) in [
-        ("true", "is not a shell, or uses a terminal"),
-        ("exit 7;", "ended before the helper was there (exit status: 7)"),
-        ("/no/such/program", "ended before the helper was there (exit status: 127)"),
+        ("true", "does not start a shell, or uses a terminal"),
+        ("exit 7;", "ended before the helper started (exit status: 7)"),
+        ("/no/such/program", "ended before the helper started (exit status: 127)"),
         (" ", "is empty"),
     ] {
         let (output, said) = finish(via(command, &["jvms"]));

@@ -313,7 +313,10 @@ fn without_any_place_for_an_index_there_are_answers_and_one_note() {
             let output = run(question, &place.path("tmp"));
             let said = stderr(&output);
             assert_eq!((output.status.code(), said.lines().count()), (Some(0), 1), "{said}");
-            assert!(output.stdout == right.as_bytes() && said.contains("note: no index is kept"), "{said}");
+            assert!(
+                output.stdout == right.as_bytes() && said.contains("note: the index is not saved"),
+                "{said}"
+            );
             assert!(place.leftovers().is_empty(), "{:?}", place.leftovers());
         }
         // `index` must produce the index itself.

@@ -233,7 +233,7 @@ fn the_cache_directory_is_held_to_the_same_rules() {
     let output = place.run(GRAPH);
     let said = note(&output);
     let why = format!("{} is not used: others can write to it", cached.display());
-    assert!(said.contains("note: no index is kept: ") && said.contains(&why), "{said}");
+    assert!(said.contains("note: the index is not saved: ") && said.contains(&why), "{said}");
     assert!(output.stdout == right.as_bytes());
     assert!(contents(&cached) == before && place.leftovers().is_empty());
 }
@@ -259,7 +259,10 @@ fn a_directory_that_is_named_may_be_a_link() {
     let before = contents(&place.path("elsewhere"));
     let output = run(GRAPH);
     let said = note(&output);
-    assert!(said.contains("note: no index is kept: ") && said.contains("it is a symbolic link"), "{said}");
+    assert!(
+        said.contains("note: the index is not saved: ") && said.contains("it is a symbolic link"),
+        "{said}"
+    );
     assert!(output.stdout == right.as_bytes());
     let refused = run(&["index"]);
     assert_eq!(refused.status.code(), Some(2));
@@ -360,7 +363,7 @@ fn a_link_of_another_user_is_not_followed() {
         let output = run(question);
         let said = stderr(&output);
         assert_eq!((output.status.code(), said.matches(&why).count()), (Some(0), 1), "{said}");
-        assert!(said.contains("note: no index is kept: "), "{said}");
+        assert!(said.contains("note: the index is not saved: "), "{said}");
         assert!(question != GRAPH || output.stdout == right.as_bytes());
     }
     let refused = run(&["index"]);
@@ -402,7 +405,7 @@ fn a_lock_that_is_held_for_ever_holds_nobody_up() {
             assert_eq!(output.status.code(), Some(0), "{said}");
             assert!(output.stdout == right.as_bytes());
             let told = said.matches("another process holds its lock and has made no progress for 10 seconds");
-            assert!(told.count() == 1 && said.contains("note: no index is kept: "), "{said}");
+            assert!(told.count() == 1 && said.contains("note: the index is not saved: "), "{said}");
         }
     }
     for child in [index, remove] {
@@ -441,7 +444,7 @@ fn a_lock_that_is_held_in_the_cache_is_named_there() {
         assert_eq!(output.status.code(), Some(0), "{said}");
         assert!(output.stdout == right.as_bytes());
         assert!(said.contains(&not_used) && !said.contains("the index is in"), "{said}");
-        assert!(said.contains(&format!("note: no index is kept: {held}")), "{said}");
+        assert!(said.contains(&format!("note: the index is not saved: {held}")), "{said}");
     }
     let output = finish(index);
     let said = stderr(&output);

@@ -96,7 +96,8 @@ fn what_cannot_work_is_refused_with_numbers() {
     let refused = index(&dump.path, dir.path(), &["--memory", "1MB"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!((refused.status.code(), refused.stdout.len()), (Some(2), 0), "{said}");
-    let numbers = said.contains("it needs at least") && said.contains("the memory budget leaves 0 B");
+    let numbers =
+        said.contains("more memory is needed, but only 0 B is available (limited by the memory budget)");
     assert!(numbers && said.contains("hint: raise --memory"), "{said}");
     // An empty variable is as good as none.
     let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
@@ -162,7 +163,7 @@ fn a_limit_of_data_is_obeyed() {
     assert_eq!(asked.status.code(), Some(0), "{}", String::from_utf8_lossy(&asked.stderr));
     let refused = limited("-d 8192", &["index", path, "--index-dir", dir.path().join("x").to_str().unwrap()]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(refused.status.code() == Some(2) && said.contains("ulimit -d leaves"), "{said}");
+    assert!(refused.status.code() == Some(2) && said.contains("limited by ulimit -d"), "{said}");
 }
 
 /// Where mapped files count, it works or names the obstacle.
@@ -272,7 +273,8 @@ fn tables_as_long_as_the_file_says_keep_within_the_budget() {
             let refused = run("80MB", "-d 130000", command);
             let said = String::from_utf8_lossy(&refused.stderr).into_owned();
             assert_eq!(refused.status.code(), Some(2), "{command}, {name}: {}: {said}", refused.status);
-            let numbers = said.contains("it needs at least") && said.contains("the memory budget leaves");
+            let numbers =
+                said.contains("more memory is needed") && said.contains("limited by the memory budget");
             assert!(numbers && said.contains("hint: raise --memory"), "{command}, {name}: {said}");
         }
         // Nothing is wrong with it otherwise.

@@ -55,7 +55,7 @@ fn an_index_is_built_checked_and_removed() {
     assert_eq!(code(&place.run(&["index", SAMPLE, "--verify"])), 1);
     let again = place.run(&["histo", SAMPLE]);
     assert_eq!(code(&again), 0);
-    assert!(stderr(&again).contains("it is truncated or damaged; rebuilding it"), "{}", stderr(&again));
+    assert!(stderr(&again).contains("the file is truncated or damaged; rebuilding it"), "{}", stderr(&again));
     assert_eq!(code(&place.run(&["index", SAMPLE, "--verify"])), 0);
 
     let removed = place.run(&["index", SAMPLE, "--remove"]);
@@ -104,7 +104,7 @@ fn no_place_for_an_index_is_a_note_and_the_answer_comes() {
     let dump = place.write("heap.hprof", dump_of("A"));
     let output = place.run(&["histo", &dump, "--index-dir", &file]);
     assert_eq!((code(&output), stdout(&output).contains("A")), (0, true));
-    assert!(stderr(&output).contains("note: no index is kept"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("note: the index is not saved"), "{}", stderr(&output));
     assert!(place.run(&["histo", &dump, "--index-dir", &file, "--quiet"]).stderr.is_empty());
     // `index` must produce the index itself.
     let output = place.run(&["index", &dump, "--index-dir", &file]);

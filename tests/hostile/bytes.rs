@@ -286,9 +286,9 @@ fn headers_that_are_none() {
     let with = |name: &str, size: u32| [name.as_bytes(), &size.to_be_bytes(), &[0; 8]].concat();
     for (bytes, words) in [
         (Vec::new(), "empty"),
-        (with("JAVA PROFILE 1.0.2\0", 0), "object IDs of 0 bytes"),
-        (with("JAVA PROFILE 1.0.2\0", 16), "object IDs of 16 bytes"),
-        (with("JAVA PROFILE 1.0.2\0", u32::MAX), "object IDs of 4294967295 bytes"),
+        (with("JAVA PROFILE 1.0.2\0", 0), "invalid object ID size: 0 bytes"),
+        (with("JAVA PROFILE 1.0.2\0", 16), "invalid object ID size: 16 bytes"),
+        (with("JAVA PROFILE 1.0.2\0", u32::MAX), "invalid object ID size: 4294967295 bytes"),
         (with("JAVA PROFILE 1.0.4\0", 8), "version"),
         (with("JAVA PROFILE 2.0\0", 8), "not a heap dump"),
         (with("java profile 1.0.2\0", 8), "not a heap dump"),

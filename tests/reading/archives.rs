@@ -137,7 +137,7 @@ fn archives_that_are_cut_or_damaged_are_used_as_far_as_they_go() {
     for method in [0, 8] {
         let packed = zip(&[("heap.hprof", &dump, method)]);
         let (bytes, error) = unpack(&packed[..packed.len() - 30], 1);
-        assert!(bytes == dump && error.unwrap().contains("list of its files"));
+        assert!(bytes == dump && error.unwrap().contains("central directory"));
     }
     // A byte of the dump itself.
     let mut packed = zip(&[("heap.hprof", &dump, 8)]);
@@ -334,7 +334,7 @@ fn zip64_is_read_and_cut_anywhere_used_as_far_as_it_goes() {
         packed[end..end + 8].copy_from_slice(&lie.to_le_bytes());
         match try_unpack(&packed, 1) {
             Ok((bytes, unpacked)) => assert!(bytes == dump && unpacked.error.is_some(), "{lie}"),
-            Err(error) => assert!(error.to_string().contains("list of its files"), "{lie}: {error}"),
+            Err(error) => assert!(error.to_string().contains("central directory"), "{lie}: {error}"),
         }
     }
 }
@@ -405,7 +405,7 @@ fn of_what_is_not_the_dump_no_more_is_unpacked_than_is_in_proportion() {
     ];
     for packed in refused {
         let Err(UnpackError::Members(members)) = try_unpack(&packed, 1) else { panic!("a dump") };
-        assert!(members.to_string().contains("out of proportion"), "{members}");
+        assert!(members.to_string().contains("besides the dump"), "{members}");
     }
     let gzip = member(&dump, Level::fast(), None);
     let mut gzip_entry = zeros_header("heap.hprof.gz", gzip.len() + much);
@@ -421,7 +421,7 @@ fn of_what_is_not_the_dump_no_more_is_unpacked_than_is_in_proportion() {
     for (number, packed) in unpacked.iter().enumerate() {
         let (bytes, error) = unpack(packed, 1);
         let error = error.unwrap_or_else(|| panic!("{number}: nothing was said"));
-        assert!(bytes == dump && error.contains("out of proportion"), "{number}: {error}");
+        assert!(bytes == dump && error.contains("besides the dump"), "{number}: {error}");
     }
 }
 

@@ -329,7 +329,7 @@ fn bytes_behind_the_last_record_are_no_cut() {
     for stray in [&b"\n"[..], b"\r\n\r\n\r\n\r\n\r\n\r\n\r\n", &[0; 500]] {
         let dump = Dump::of(&[&all[..], stray].concat());
         let heap = dump.open();
-        let text = format!("{} stray bytes", stray.len());
+        let text = format!("{} stray byte", stray.len());
         assert!(!heap.summary().is_damaged() && problems(heap.summary()).contains(&text));
         assert_eq!(heap.summary().account().skipped_bytes, stray.len() as u64);
     }

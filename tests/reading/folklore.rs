@@ -79,7 +79,7 @@ fn a_heap_dump_of_length_zero_goes_to_the_end_of_the_file() {
         out.heap_record(HeapTag::Dump, StatedLength::Zero, &heap);
         let heap = Dump::of(&out.into_bytes()).open();
         assert_eq!(count(heap.summary(), "A"), 50);
-        assert!(!heap.summary().is_damaged() && problems(heap.summary()).contains("length 0"));
+        assert!(!heap.summary().is_damaged() && problems(heap.summary()).contains("a length of 0"));
     }
 }
 
@@ -510,7 +510,7 @@ fn a_heap_dump_over_4_gib_states_its_length_wrapped() {
     assert_eq!((count(summary, "A"), count(summary, "long[]"), objects.len()), (2, 1, 5));
     assert!(summary.string_offset(9).is_some() && !summary.is_damaged(), "{}", problems(summary));
     assert!(problems(summary).contains("modulo 4 GiB"), "{}", problems(summary));
-    assert!(problems(summary).contains("as long as HotSpot can dump"), "{}", problems(summary));
+    assert!(problems(summary).contains("the maximum length that HotSpot dumps"), "{}", problems(summary));
     let sizes = Sizes::new(summary, None);
     let total: u64 = summary.numbered_classes().map(|(number, _)| sizes.total(number)).sum();
     assert!(total > 9_126_000_000, "{total}");

@@ -238,7 +238,7 @@ fn nothing_in_a_compressed_file_is_an_error() {
     }
     let twice = gzip(&gzip(&zoo(), None), None);
     let error = Dump::of(&twice).try_open().unwrap_err();
-    assert!(error.to_string().contains("gzip contents are not a heap dump"), "{error}");
+    assert!(error.to_string().contains("the content of the gzip file is not a heap dump"), "{error}");
 }
 
 #[test]

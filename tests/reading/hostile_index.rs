@@ -523,7 +523,7 @@ fn directories_in_the_place_of_files_do_no_harm() {
     fs::create_dir_all(dump.index().join("summary/mine")).unwrap();
     let heap = dump.open();
     assert_eq!(digest(heap.summary()), right);
-    assert!(heap.notes().join("").contains("no index is kept"), "{:?}", heap.notes());
+    assert!(heap.notes().join("").contains("the index is not saved"), "{:?}", heap.notes());
     assert!(matches!(dump.try_open_graph(), Err(Error::WriteIndex { .. })));
 }
 
@@ -533,12 +533,12 @@ fn without_a_place_for_the_index_the_summary_is_still_known() {
     let options = OpenOptions { index_dir: Some(dump.path.join("below-a-file")), ..OpenOptions::default() };
     let heap = Heap::open(&dump.path, &options, &Quiet).unwrap();
     assert_eq!(digest(heap.summary()), digest(dump.open().summary()));
-    assert!(heap.notes().join("").contains("no index is kept"), "{:?}", heap.notes());
+    assert!(heap.notes().join("").contains("the index is not saved"), "{:?}", heap.notes());
     let refused = Heap::build_index(&dump.path, &options, &Quiet);
     assert!(matches!(refused, Err(Error::WriteIndex { .. })));
     // A graph is built for the time that it is needed.
     let (heap, graph) = Heap::open_graph(&dump.path, &options, &Quiet).unwrap();
     let all = (digest(heap.summary()), digest_graph(&graph, bytes(&heap), heap.summary().id_size()));
     assert!(all == answers(&dump) && !graph.is_damaged());
-    assert!(heap.notes().join("").contains("and then removed"), "{:?}", heap.notes());
+    assert!(heap.notes().join("").contains("and removed afterwards"), "{:?}", heap.notes());
 }

@@ -110,7 +110,7 @@ fn a_damaged_block_is_read_as_zeros_and_the_others_as_they_are() {
         if block == 0 && (error.contains("header") || bytes.len() != plain.len()) {
             continue;
         }
-        let said = if block == 0 { "read as zeros" } else { "at least 2000 bytes" };
+        let said = if block == 0 { "replaced with zeros" } else { "at least 2000 bytes" };
         assert!(error.contains(&place) && error.contains(said), "{at}: {error}");
         assert!(error.contains("may be at too low an offset"), "{at}: {error}");
         assert_eq!(bytes.len(), plain.len(), "{at}");
@@ -146,7 +146,8 @@ fn a_damaged_border_of_two_blocks_is_said_to_move_what_is_behind() {
         let (bytes, error) = unpack(&spoiled, 2);
         let error = error.unwrap();
         assert!(
-            error.contains("at least 2000 bytes") && error.contains("what follows is at too low an offset"),
+            error.contains("at least 2000 bytes")
+                && error.contains("the data after them is at too low an offset"),
             "{error}"
         );
         // Of all blocks whose borders are gone the last one's length is left.
@@ -346,7 +347,7 @@ fn what_gives_nothing_is_looked_at_so_far_only() {
         let (bytes, error) = compression.peek(&much, 4096);
         let error = error.expect("an account").to_string();
         assert!(
-            bytes.is_empty() && error.starts_with("only 0 bytes are unpacked from its first 266240"),
+            bytes.is_empty() && error == "its first 266240 compressed bytes unpack to only 0 bytes",
             "{error}"
         );
         let place = Folder::new();
@@ -384,7 +385,7 @@ fn a_cut_block_file_is_answered_with_an_account() {
     assert_eq!((code(&whole), code(&output)), (0, 3), "{}", stderr(&output));
     let said = stderr(&output);
     assert!(
-        said.contains(&format!("at least {} bytes are missing here and read as zeros", block.len())),
+        said.contains(&format!("at least {} bytes are missing and were replaced with zeros", block.len())),
         "{said}"
     );
     let objects = |output: &std::process::Output| -> u64 {
@@ -475,7 +476,7 @@ fn why_nothing_can_be_unpacked_is_said() {
             "copy it again or make a new dump",
         ),
         ("large", large, "its window is larger than 128 MiB", "zstd --long"),
-        ("empty", member(b"", Level::fast(), None), "gzip contents are empty", "make a new dump"),
+        ("empty", member(b"", Level::fast(), None), "the gzip file contains no data", "make a new dump"),
         (
             "page",
             member(b"<html><body>", Level::fast(), None),

@@ -159,7 +159,7 @@ impl<'a, 's> DumpWriter<'a, 's> {
             jvmti.follow(Some(array), self)?;
             jni.delete(array);
         } else {
-            complain("the heap is full: static fields are not in the heap dump");
+            complain("the Java heap is full: static fields are not in the heap dump");
         }
         self.finish_object();
         self.write_classes();

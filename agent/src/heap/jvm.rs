@@ -70,7 +70,7 @@ fn classes(path: &Path) -> io::Result<(std::time::SystemTime, JvmClasses)> {
     file.read_exact(&mut ids)?;
     file.read_exact(&mut millis)?;
     if u32::from_be_bytes(ids) != 8 {
-        return Err(io::Error::other("identifiers do not have 8 bytes"));
+        return Err(io::Error::other("its object IDs do not have 8 bytes"));
     }
     let started = UNIX_EPOCH + Duration::from_millis(u64::from_be_bytes(millis));
     let mut strings: FxHashMap<u64, String> = FxHashMap::default();

@@ -31,7 +31,7 @@ fn start(vm: *mut JavaVM, options: &str, attached: bool) -> i32 {
     // Two recordings must not start at the same time.
     let mut environment = ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(jvmti) = environment.or_else(|| Jvmti::new(vm)) else {
-        crate::messages::complain("this JVM has no JVM TI of JDK 11 or later");
+        crate::messages::complain("this JVM does not support the JVM TI of JDK 11 or later");
         return JNI_ERR;
     };
     *environment = Some(jvmti);

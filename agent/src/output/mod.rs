@@ -329,7 +329,7 @@ HEAP DUMP
 SITES
     Classes and the traces where their objects were allocated: bytes and objects
     that are alive after a garbage collection, and that were ever allocated.
-    What the compiler proved to be unneeded was not allocated.
+    Objects that the compiler proved to be unnecessary were not allocated.
 
 CPU SAMPLES
     How often each trace was found: once for every interval of processor time

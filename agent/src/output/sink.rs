@@ -31,7 +31,7 @@ fn send(stream: &mut TcpStream, mut bytes: &[u8]) -> io::Result<()> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                 if taken.elapsed() >= PATIENCE {
-                    let message = format!("the other end read nothing for {} seconds", PATIENCE.as_secs());
+                    let message = format!("the receiver read nothing for {} seconds", PATIENCE.as_secs());
                     return Err(io::Error::new(io::ErrorKind::TimedOut, message));
                 }
             }
@@ -133,7 +133,7 @@ fn device(path: &Path) -> Result<Option<File>, String> {
 /// If the name belongs to a device or anything else.
 pub fn only_a_file(path: &Path) -> Result<(), String> {
     match device(path)? {
-        Some(_) => Err(format!("cannot write {}: a device cannot take a dump of the JVM", path.display())),
+        Some(_) => Err(format!("cannot write {}: the JVM cannot write a dump to a device", path.display())),
         None => Ok(()),
     }
 }
@@ -184,7 +184,7 @@ impl Sink {
         let file = OpenOptions::new().append(true).open(&partial);
         let file = file.map_err(|error| format!("cannot write {}: {error}", partial.display()))?;
         if !is_at(&file, &partial) {
-            return Err(format!("cannot write {}: it is a link", partial.display()));
+            return Err(format!("cannot write {}: it is a symbolic link", partial.display()));
         }
         let written = file.metadata().map_or(1, |metadata| metadata.len());
         Ok(Self::new(To::File { file, path, partial, open: true, replaces: true }, written))
@@ -206,7 +206,7 @@ impl Sink {
                 Err(error) => last = Some(error),
             }
         }
-        Err(last.map_or_else(|| format!("{host}:{port}: no address"), failed))
+        Err(last.map_or_else(|| format!("cannot connect to {host}:{port}: the host has no address"), failed))
     }
 
     /// Returns the connection, from which commands can be read; `None` if the destination is not a socket.
@@ -257,7 +257,7 @@ impl Sink {
                 Err("it was replaced by another file".to_owned())
             };
             if let Err(error) = renamed {
-                let message = format!("cannot add to {}: {error}", path.display());
+                let message = format!("cannot append to {}: {error}", path.display());
                 self.fail(message);
             }
         }
@@ -292,7 +292,7 @@ impl Sink {
         match ended {
             Ok(()) => true,
             Err(error) => {
-                let message = format!("cannot finish {}: {error}", self.name());
+                let message = format!("cannot complete {}: {error}", self.name());
                 self.fail(message);
                 false
             }
@@ -492,7 +492,7 @@ mod tests {
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
 
         std::os::unix::fs::symlink(&victim, &partial).unwrap();
-        assert!(Sink::append(path).unwrap_err().contains("it is a link"));
+        assert!(Sink::append(path).unwrap_err().contains("it is a symbolic link"));
         assert!(victim_is_whole());
         std::fs::remove_dir_all(directory).unwrap();
     }

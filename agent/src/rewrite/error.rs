@@ -37,10 +37,10 @@ impl RewriteError {
 
 impl fmt::Display for RewriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "class file, offset {:#x}: expected {}, found ", self.offset, self.expected)?;
+        write!(f, "at offset {:#x} of the class file: expected {}, found ", self.offset, self.expected)?;
         match self.found {
             UnexpectedContent::Number(number) => write!(f, "{number}"),
-            UnexpectedContent::End => f.write_str("the end"),
+            UnexpectedContent::End => f.write_str("the end of the data"),
         }
     }
 }

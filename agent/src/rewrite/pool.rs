@@ -50,7 +50,7 @@ impl<'a> Pool<'a> {
         }
         if offsets.len() != usize::from(count) {
             // The index is 0, or belongs to a long or double whose second slot is beyond the end.
-            return Err(RewriteError::number(8, "the number of constants and one", count));
+            return Err(RewriteError::number(8, "the number of constants plus one", count));
         }
         Ok(Pool { class, offsets })
     }

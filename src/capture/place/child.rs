@@ -46,7 +46,8 @@ pub fn run() -> io::Result<()> {
         let fd = fd.as_ref().map(std::os::fd::AsFd::as_fd);
         let sent = match socket::send(&socket, &reply, fd.as_slice()) {
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                let failed = PlaceReply::Failed(None, "too many or too long names".to_owned());
+                let failed =
+                    PlaceReply::Failed(None, "there are too many names, or a name is too long".to_owned());
                 socket::send(&socket, &failed, &[])
             }
             sent => sent,

@@ -26,7 +26,7 @@ pub(super) fn try_connect(dir: &Directory, path: &Path, name: &str) -> io::Resul
     let there = rustix::fs::fstat(&found)?;
     let is_own = there.st_uid == Identity::own().user && there.st_mode & 0o066 == 0;
     if FileType::from_raw_mode(there.st_mode) != FileType::Socket || !is_own {
-        return Err(io::Error::other("not a socket of the JVM's user alone"));
+        return Err(io::Error::other("it is not a socket that only the JVM's user can access"));
     }
     // Another socket may have taken the name, so the peer is checked.
     match UnixStream::connect(path.join(name)) {

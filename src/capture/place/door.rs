@@ -188,7 +188,10 @@ impl Drop for Door {
             _ => {
                 let created = std::mem::take(&mut *self.created_paths());
                 for path in created {
-                    tell(path, "the process that was to remove it has ended, or does not answer".to_owned());
+                    tell(
+                        path,
+                        "the process that should have removed it has ended, or does not respond".to_owned(),
+                    );
                 }
             }
         }

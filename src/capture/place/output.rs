@@ -89,7 +89,7 @@ impl OutputPlace {
         match self.dir.entry(name)? {
             None => Ok(None),
             Some(facts) if facts.is_file() => Ok(Some(facts.bytes)),
-            Some(_) => Err(io::Error::other("it is not an ordinary file")),
+            Some(_) => Err(io::Error::other("it is not a regular file")),
         }
     }
 

@@ -328,7 +328,7 @@ impl Workplace {
                     });
                 }
                 Err(Errno::NOTEMPTY | Errno::EXIST) => {
-                    return Err(io::Error::other("the program put other files there"));
+                    return Err(io::Error::other("the program created other files in it"));
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -353,7 +353,7 @@ impl Workplace {
         let found = match found {
             Ok(found) => found,
             Err(Errno::NOENT) => return Ok(None),
-            Err(Errno::XDEV) => return Err(io::Error::other("something is mounted there")),
+            Err(Errno::XDEV) => return Err(io::Error::other("a file system is mounted on it")),
             Err(Errno::LOOP) => return Err(io::Error::other("it was replaced")),
             Err(error) => return Err(error.into()),
         };

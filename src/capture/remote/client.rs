@@ -55,7 +55,7 @@ impl RemoteMachine {
 
     /// Returns the error for a reply that does not belong to the request.
     fn odd(&self) -> Error {
-        self.running.damaged_error("an answer to another request").into()
+        self.running.damaged_error("it is the reply to another request").into()
     }
 
     /// Returns the error for bytes of a dump that are damaged, or cannot be written on the local machine.

@@ -71,7 +71,7 @@ impl RunningCommand {
             shell.arg("-c").arg(format!("{command} {words}"));
             shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
             let mut child = shell.spawn()?;
-            let missing = || io::Error::other("it has no pipe");
+            let missing = || io::Error::other("a pipe is missing");
             let input = child.stdin.take().ok_or_else(missing)?;
             let output = child.stdout.take().ok_or_else(missing)?;
             let errors = child.stderr.take().ok_or_else(missing)?;

@@ -72,7 +72,7 @@ impl PlaceFacts {
                     }
                     match access {
                         "write" => writable.push(path.to_owned()),
-                        _ => facts.refused.push(format!("{path} may not be written to")),
+                        _ => facts.refused.push(format!("{path} is not writable")),
                     }
                 }
                 _ => {}
@@ -96,7 +96,7 @@ impl PlaceFacts {
 
     /// Returns the reasons why no directory can be used.
     pub(super) fn refusal_reasons(&self) -> String {
-        if self.refused.is_empty() { "there is none".to_owned() } else { self.refused.join(", ") }
+        if self.refused.is_empty() { "none was found".to_owned() } else { self.refused.join(", ") }
     }
 }
 
@@ -131,12 +131,12 @@ mod tests {
         assert_eq!(facts.directories, ["/tmp", "/data"]);
         assert_eq!(
             facts.refusal_reasons(),
-            "/var/tmp may not be written to, /dev/shm is mounted with noexec, /r is read-only"
+            "/var/tmp is not writable, /dev/shm is mounted with noexec, /r is read-only"
         );
         assert!(
             facts.has_chmod && facts.is_terminal && facts.machine == "x86_64" && facts.loaders.len() == 1
         );
-        assert_eq!(PlaceFacts::parse(&[], "T").refusal_reasons(), "there is none");
+        assert_eq!(PlaceFacts::parse(&[], "T").refusal_reasons(), "none was found");
         let many: Vec<String> = (0..1000).map(|at| format!("T-dir write /d{at}")).collect();
         assert_eq!(PlaceFacts::parse(&many, "T").directories.len(), DIRECTORIES);
     }

@@ -52,7 +52,8 @@ impl Helper {
         let fail = |source| RemoteError::Helper { path: path.to_owned(), source };
         let mut bytes = Vec::new();
         File::open(path).and_then(|file| file.take(MAX).read_to_end(&mut bytes)).map_err(fail)?;
-        let program = elf::program(&bytes).ok_or_else(|| fail(io::Error::other("not a program")))?;
+        let program =
+            elf::program(&bytes).ok_or_else(|| fail(io::Error::other("it is not a program for Linux")))?;
         Ok(Self { path: path.to_owned(), bytes, program })
     }
 
@@ -64,16 +65,18 @@ impl Helper {
     fn launch(&self, facts: &PlaceFacts) -> Result<Launch, String> {
         let machine = self.program.machine;
         if !facts.machine.is_empty() && facts.machine != machine {
-            return Err(format!("is for {machine}, and the machine there is {}", facts.machine));
+            return Err(format!("is for {machine}, but the machine there is {}", facts.machine));
         }
         let loader = loader(machine).filter(|loader| facts.loaders.iter().any(|there| there == loader));
         match (loader, self.program.is_static) {
             (_, true) if facts.has_chmod => Ok(Launch::Itself),
             (Some(_), false) if facts.has_chmod => Ok(Launch::Itself),
             (Some(loader), false) => Ok(Launch::Loader(loader)),
-            (None, false) => Err("needs the GNU C library, which is not there".to_owned()),
+            (None, false) => Err("needs the GNU C library, which is missing there".to_owned()),
             // The dynamic loader starts only programs that are linked dynamically.
-            (_, true) => Err("is static, which makes it need chmod, and there is none".to_owned()),
+            (_, true) => {
+                Err("is linked statically and therefore needs chmod, which is missing there".to_owned())
+            }
         }
     }
 
@@ -142,7 +145,7 @@ mod tests {
         assert_eq!(choose(&all, &facts(true, false, "aarch64")), Ok((arm, Launch::Itself)));
         for (files, facts, why) in [
             (&all[..1], facts(true, false, here), "needs the GNU C library"),
-            (&all[1..], facts(false, true, here), "need chmod"),
+            (&all[1..], facts(false, true, here), "needs chmod"),
             (&all[..], facts(true, true, "riscv64"), "the machine there is riscv64"),
             (&[][..], facts(true, true, here), "no helper program"),
             (&[file("text", b"#!/bin/sh")][..], facts(true, true, here), "cannot use the helper"),

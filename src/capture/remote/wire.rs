@@ -85,13 +85,13 @@ pub(super) fn read<'b, M: DeserializeOwned>(
     contents.resize(length, 0);
     from.read_exact(contents)?;
     if checksum(head, contents) != u64::from_le_bytes(number) {
-        return Err(damaged("a frame does not have its checksum"));
+        return Err(damaged("the checksum of a frame is wrong"));
     }
     if *kind == 1 {
         return Ok(Frame::Bytes(contents));
     }
     let message = serde_json::from_slice(contents);
-    Ok(Frame::Message(message.map_err(|_| damaged("a message cannot be understood"))?))
+    Ok(Frame::Message(message.map_err(|_| damaged("a message is malformed"))?))
 }
 
 #[cfg(test)]

@@ -252,7 +252,7 @@ impl RecordedInput {
                 (*looks, String::new())
             }
             Some(Error::NotInside { looks: Some(looks), error: None, compression, .. }) => {
-                (*looks, format!("{} contents are ", compression.name()))
+                (*looks, format!("the content of the {} file is ", compression.name()))
             }
             _ => return error,
         };

@@ -61,7 +61,7 @@ fn indented_line(body: Body, line: &[u8]) -> (&'static str, Option<TextEvent<'_>
     match body {
         Body::Object => ("a field and an object ID", field(line)),
         Body::Array => ("[index] and an object ID", element(line)),
-        Body::Class => ("a reference of a class and an object ID", class_reference(line)),
+        Body::Class => ("a reference from a class and an object ID", class_reference(line)),
         Body::Nothing => ("CLS, OBJ or ARR", None),
     }
 }

@@ -88,7 +88,7 @@ impl<'r> TextReader<'r> {
         let number = self.lines.number();
         if self.lines.is_cut() {
             self.section.lose(self.lines.line());
-            let expected = "a line of up to 1 MiB";
+            let expected = "a line of at most 1 MiB";
             return Ok(Some((number, TextEvent::Malformed { expected, text: self.lines.line() })));
         }
         // Most lines of most files.

@@ -286,7 +286,7 @@ fn a_bad_line_of_a_heap_dump_loses_only_itself() {
     }
     for (line, expected) in [
         ("ARR 3 (sz=1, trace=0, nelems=2, elem type=a.B[]@1)\n\t[0\t5", "[index] and an object ID"),
-        ("CLS 1 (name=a, trace=1)\n\tsomething\t5", "a reference of a class and an object ID"),
+        ("CLS 1 (name=a, trace=1)\n\tsomething\t5", "a reference from a class and an object ID"),
         ("ROOT 1 (kind=<unknown>)\n\tnext\t5", "CLS, OBJ or ARR"),
     ] {
         let text = format!("{HEAP}{line}\nHEAP DUMP END\n");
@@ -549,6 +549,6 @@ fn frames_of_a_lost_trace_are_lost() {
 fn a_line_that_is_too_long_is_not_held() {
     let long = "x".repeat(3 << 20);
     let text = format!("TRACE 1:\n\t{long}.m(X:1)\n\ta.B.c(B.java:1)\n");
-    assert_eq!(malformed(&text), [(2, "a line of up to 1 MiB".to_owned())]);
+    assert_eq!(malformed(&text), [(2, "a line of at most 1 MiB".to_owned())]);
     assert_eq!(events(&text).len(), 3);
 }

@@ -212,8 +212,11 @@ fn sum_up(records: &mut [NodeRecord]) -> io::Result<(Vec<u64>, usize)> {
             base = sum;
             bases.push(base);
         }
-        let many =
-            |_| io::Error::other("too many references: 16,384 neighboring objects have more than 4294967295");
+        let many = |_| {
+            io::Error::other(
+                "too many references: 16,384 consecutive objects have more than 4,294,967,295 references",
+            )
+        };
         record.start = u32::try_from(sum - base).map_err(many)?;
         sum += u64::from(record.count);
     }

@@ -68,7 +68,7 @@ impl PeeledGraph {
 
     fn search(self, arena: &ScratchArena, progress: &dyn Progress) -> io::Result<CoreDominators> {
         let Self { peeled, core, mut edges } = self;
-        progress.begin("walking references", 0);
+        progress.begin("traversing references", 0);
         let walk = depth_first::walk(arena, &core, &mut edges)?;
         progress.begin("finding dominators", 0);
         let dominators = semi_nca::dominators(arena, &core, edges, walk)?;

@@ -252,7 +252,7 @@ impl Buckets {
 /// Returns the error for a bucket with more edges than 32 bits count: references to 65,536 targets, which
 /// takes a dump of more than 34 GB.
 pub(crate) fn too_many() -> io::Error {
-    io::Error::other("neighboring objects have more than 4294967295 referrers")
+    io::Error::other("too many references: 65,536 consecutive objects have more than 4,294,967,295 referrers")
 }
 
 /// Transposed edges: the sources of each target.

@@ -492,7 +492,8 @@ impl FromStr for LayoutOverride {
     fn from_str(text: &str) -> Result<Self, String> {
         let mut layout = Self::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-            let (key, value) = part.split_once('=').ok_or_else(|| format!("'{part}' is not KEY=VALUE"))?;
+            let (key, value) =
+                part.split_once('=').ok_or_else(|| format!("expected KEY=VALUE, found '{part}'"))?;
             let number = |allowed: &[u16]| {
                 let number = value.parse::<u16>().ok().filter(|number| allowed.contains(number));
                 number.ok_or_else(|| format!("{key}={value}: expected one of {allowed:?}"))
@@ -514,7 +515,7 @@ impl FromStr for LayoutOverride {
                 }
                 _ => {
                     return Err(format!(
-                        "unknown key '{key}' (reference, header, array-base, alignment, packing)"
+                        "unknown key '{key}': expected reference, header, array-base, alignment or packing"
                     ));
                 }
             }

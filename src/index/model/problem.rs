@@ -122,7 +122,7 @@ impl Problem {
     /// Creates the problem of a compressed file that could not be unpacked to its end.
     pub fn of_packed(error: &str) -> Self {
         let text = format!(
-            "the compressed file is truncated or damaged ({error}): only what could be unpacked was read"
+            "the compressed file is truncated or damaged: {error}; only the data that could be unpacked was read"
         );
         Self::damage(ProblemKind::PackedCut, text, None)
     }

@@ -275,7 +275,8 @@ fn walk(shared: &SharedPlacing<'_>, source: &DumpBytes<'_>, plan: &Plan, progres
         SharedOffsets::Listed { too_many, .. } => too_many.load(Ordering::Relaxed),
         SharedOffsets::All(_) => false,
     };
-    progress.begin("placing objects", plan.chunks.iter().map(|chunk| (chunk.end - chunk.start) as u64).sum());
+    progress
+        .begin("locating objects", plan.chunks.iter().map(|chunk| (chunk.end - chunk.start) as u64).sum());
     plan.chunks.par_iter().for_each(|chunk| {
         if is_over() {
             return;

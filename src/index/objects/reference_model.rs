@@ -159,13 +159,13 @@ impl Describe<'_> {
 
 /// Returns the error for IDs that are not in the order that the scan found.
 fn out_of_order() -> io::Error {
-    io::Error::other("the dump has changed while it was read")
+    io::Error::other("the dump changed while it was read")
 }
 
 /// Copies bytes into a column at `at`, and advances `at`.
 fn put(column: &mut [u8], at: &mut usize, bytes: &[u8]) -> io::Result<()> {
     let place = column.get_mut(*at..*at + bytes.len());
-    place.ok_or_else(|| io::Error::other("more rows than objects"))?.copy_from_slice(bytes);
+    place.ok_or_else(|| io::Error::other("internal error: more rows than objects"))?.copy_from_slice(bytes);
     *at += bytes.len();
     Ok(())
 }

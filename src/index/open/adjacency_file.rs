@@ -90,7 +90,7 @@ struct GroupWriter<'w, W> {
 impl<W: io::Write + io::Seek> GroupWriter<'_, W> {
     fn put(&mut self, bytes: &[u8], lengths: &[u64]) -> io::Result<()> {
         let ends = self.ends.get_mut(self.next..self.next + lengths.len());
-        let ends = ends.ok_or_else(|| io::Error::other("more rows than objects"))?;
+        let ends = ends.ok_or_else(|| io::Error::other("internal error: more rows than objects"))?;
         self.next += lengths.len();
         for (end, length) in ends.iter_mut().zip(lengths) {
             self.at += length;

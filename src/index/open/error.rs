@@ -148,15 +148,17 @@ impl Error {
 fn not_inside(compression: Compression, looks: Option<FileKind>, error: Option<&io::Error>) -> String {
     let name = compression.name();
     match (looks, error) {
-        (Some(looks), None) => format!("{name} contents are not a heap dump: {}", looks.describe()),
+        (Some(looks), None) => {
+            format!("the content of the {name} file is not a heap dump: {}", looks.describe())
+        }
         (Some(looks), Some(error)) => {
             format!(
-                "{name} contents are not a heap dump: {}; its start is truncated or damaged: {error}",
+                "the content of the {name} file is not a heap dump: {}; its start is truncated or damaged: {error}",
                 looks.describe()
             )
         }
         (None, Some(error)) => format!("nothing in the {name} file can be unpacked: {error}"),
-        (None, None) => format!("{name} contents are empty"),
+        (None, None) => format!("the {name} file contains no data"),
     }
 }
 
@@ -176,15 +178,15 @@ pub struct NoRoom {
 impl fmt::Display for NoRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.size {
-            Some(Size::Stated(bytes)) => write!(f, "the copy takes {}", HumanBytes(bytes))?,
-            Some(Size::AtLeast(bytes)) => write!(f, "the copy takes at least {}", HumanBytes(bytes))?,
-            Some(Size::About(bytes)) => write!(f, "the copy takes about {}", HumanBytes(bytes))?,
+            Some(Size::Stated(bytes)) => write!(f, "the copy needs {}", HumanBytes(bytes))?,
+            Some(Size::AtLeast(bytes)) => write!(f, "the copy needs at least {}", HumanBytes(bytes))?,
+            Some(Size::About(bytes)) => write!(f, "the copy needs about {}", HumanBytes(bytes))?,
             None => {
-                write!(f, "the copy takes more than {}, which were written", HumanBytes(self.written_bytes))?
+                write!(f, "the copy needs more than the {} already written", HumanBytes(self.written_bytes))?
             }
         }
-        write!(f, "; the disk has {} free", HumanBytes(self.free_bytes))?;
-        write!(f, ", of which {} are reserved", HumanBytes(self.reserve_bytes))?;
+        write!(f, ", but the disk has {} free", HumanBytes(self.free_bytes))?;
+        write!(f, ", and {} must stay free", HumanBytes(self.reserve_bytes))?;
         if self.written_bytes > 0 { write!(f, "; the partial copy was removed") } else { Ok(()) }
     }
 }

@@ -63,7 +63,7 @@ impl fmt::Display for NoDisk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { needed_bytes, free_bytes } = self;
         let (needed, free) = (HumanBytes(*needed_bytes), HumanBytes(*free_bytes));
-        write!(f, "building it needs at least {needed} on the disk, which has {free} free")
+        write!(f, "building it needs at least {needed} of disk space, but only {free} is free")
     }
 }
 

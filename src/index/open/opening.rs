@@ -27,7 +27,7 @@ use hprof_parser::sniff::{self, FileKind};
 use hprof_parser::{FormatError, Header};
 
 /// Message of a process that waits for the lock.
-const WAITING: &str = "waiting for another process that reads this dump";
+const WAITING: &str = "waiting for another process that is reading this dump";
 
 /// Returns the dump and heap dump that the stage's file must belong to.
 fn key(identity: Identity, options: &Options, stage: Stage) -> FileKey {
@@ -168,7 +168,7 @@ impl Opening {
             let locked = self.directories.writable().ok().and_then(|directory| {
                 directory.exposure().into_iter().for_each(|exposure| self.note(exposure.to_string()));
                 let locked = lock(directory, progress);
-                locked.map_err(|error| self.note(format!("the unpacked copy is not kept: {error}"))).ok()
+                locked.map_err(|error| self.note(format!("the unpacked copy is not saved: {error}"))).ok()
             });
             return self.unpacked_bytes(locked.as_ref().map(|(directory, _)| directory), progress);
         }
@@ -295,14 +295,16 @@ impl Opening {
                 return Err(error);
             };
             let place = directory.path().display();
-            self.note(format!("no index is kept: {error}; it is built in {place} and then removed"));
+            self.note(format!(
+                "the index is not saved: {error}; it is built in {place} and removed afterwards"
+            ));
             Ok((directory, lock))
         })
     }
 
     /// Reads the dump and writes its summary. Returns `true` with it if it was built now.
     pub(crate) fn build_summary(&self, progress: &dyn Progress) -> Result<(Summary, bool), Error> {
-        let no_index = |error: NotWritable| self.note(format!("no index is kept: {error}"));
+        let no_index = |error: NotWritable| self.note(format!("the index is not saved: {error}"));
         let locked = self.directory(progress).map_err(no_index).ok();
         let directory = locked.as_ref().map(|(directory, _)| directory);
         // Another process may have built it while this one waited.

@@ -180,7 +180,7 @@ impl StageBuilder<'_> {
         read: impl Fn(&StageFile) -> Result<T, Unusable>,
     ) -> Result<MarkedStage<T>, Error> {
         let unreadable = || {
-            let what = format!("{} cannot be read back", stage.name());
+            let what = format!("the file '{}' cannot be read after it was written", stage.name());
             self.write_error(match self.why_unmapped(stage) {
                 Some(why) => io::Error::new(why.kind(), format!("{what}: {why}")),
                 None => io::Error::other(what),
@@ -281,7 +281,7 @@ impl StageBuilder<'_> {
         });
         written.map_err(|error| self.write_error(error))?;
         let Some((ObjectDescriptions { classes, class_bytes, weights, .. }, places)) = described else {
-            return Err(self.write_error(io::Error::other("nothing was described")));
+            return Err(self.write_error(io::Error::other("internal error: no object was described")));
         };
         file.check_unchanged()?;
         progress.begin("writing the object table", 0);
@@ -346,7 +346,7 @@ impl StageBuilder<'_> {
         .map_err(|error| self.write_error(error))?;
         let referrers = referrers?;
         let Some(order) = order else {
-            return Err(self.write_error(io::Error::other("there are no dominators")));
+            return Err(self.write_error(io::Error::other("internal error: no dominator tree was computed")));
         };
         progress.begin("writing dominators", 0);
         directory

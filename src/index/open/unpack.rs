@@ -317,13 +317,13 @@ mod tests {
         let blocks: Vec<u8> = plain.chunks(1 << 20).flat_map(gzip).collect();
         let frame = zstd::bulk::compress(&plain, 1).unwrap();
         for (packed, size) in
-            [(gzip(&plain), "at least 19.1 MiB"), (blocks, "about "), (frame, "takes 19.1 MiB")]
+            [(gzip(&plain), "at least 19.1 MiB"), (blocks, "about "), (frame, "needs 19.1 MiB")]
         {
             // A twentieth of 100 MB is reserved for others.
             let (no_room, written) = onto(&packed, 12 * MB, 100 * MB);
             let said = no_room.unwrap().to_string();
             assert!(said.contains(size) && said.contains("has 11.4 MiB free"), "{said}");
-            assert!(said.contains("4.8 MiB are reserved") && written == 0, "{said}: {written}");
+            assert!(said.contains("4.8 MiB must stay free") && written == 0, "{said}: {written}");
             assert_eq!(onto(&packed, 30 * MB, 100 * MB), (None, 20_000_000));
         }
     }

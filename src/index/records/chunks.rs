@@ -16,6 +16,7 @@ use super::preview::Preview;
 use super::source::DumpBytes;
 use super::top_level::HeapDump;
 use crate::model::problem::{Problem, ProblemKind};
+use crate::storage::human_bytes::plural;
 
 /// Maximum number of listed damaged regions of a heap dump.
 pub(crate) const MAX_PROBLEMS: usize = 50;
@@ -59,12 +60,12 @@ impl Skip {
             }
             _ => (
                 ProblemKind::BadSubRecord,
-                format!("sub-record {} does not fit its record", tag_at(bytes, self.from)),
+                format!("sub-record {} extends beyond the end of its record", tag_at(bytes, self.from)),
             ),
         };
-        let to = if self.found { "the next object that could be found" } else { "the end of the record" };
+        let to = if self.found { "the next object found" } else { "the end of the record" };
         let skipped = self.to - self.from;
-        let text = format!("{what}; skipped {skipped} bytes, to {to}");
+        let text = format!("{what}; skipped {skipped} {}, to {to}", plural(skipped as u64, "byte", "bytes"));
         Problem::damage(kind, text, Some(self.from as u64)).skipping(skipped)
     }
 }
@@ -75,7 +76,7 @@ fn tag_at(bytes: &[u8], at: usize) -> String {
 
 /// Returns the problem that is reported if there are more damaged regions than are listed.
 pub(crate) fn more_regions(count: u64) -> Problem {
-    let text = format!("{count} damaged regions in the heap dump; only the first are listed");
+    let text = format!("{count} damaged regions in the heap dump; only the first {MAX_PROBLEMS} are listed");
     Problem::damage(ProblemKind::MorePlaces, text, None)
 }
 

@@ -419,7 +419,7 @@ fn read_segment(
 /// Returns the problem of a sub-record that is larger than a record can state.
 fn giant(from: usize, to: usize) -> Problem {
     let text = format!(
-        "an object of {} bytes is not saved: no length of a record is that large",
+        "an object of {} bytes is not saved: a record can hold at most 4 GiB",
         group_digits((to - from) as u64)
     );
     Problem::damage(ProblemKind::BadSubRecord, text, Some(from as u64)).skipping(to - from)

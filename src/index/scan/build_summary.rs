@@ -24,6 +24,7 @@ use crate::records::record_walk;
 use crate::records::source::DumpBytes;
 use crate::records::top_level::{Contents, HeapDump, RecordLocation};
 use crate::storage::allowance::{Allowance, bytes};
+use crate::storage::human_bytes::plural;
 use crate::storage::memory::NoMemory;
 use hprof_input::progress::Progress;
 
@@ -153,13 +154,15 @@ fn problems(
 ) -> Vec<Problem> {
     let packed = source.packed_error.map(Problem::of_packed);
     let open = cut_open.then(|| {
-        let text = "the heap dump has no GC root: its writer was interrupted before it knew the length";
+        let text =
+            "the heap dump contains no GC roots and does not state its length: its writer was interrupted";
         Problem::damage(ProblemKind::NoEnd, text, None)
     });
     let many = (contents.more_heap_dumps > 0).then(|| {
         let text = format!(
-            "{} heap dumps before the last one are skipped: there are too many",
-            contents.more_heap_dumps
+            "the file contains too many heap dumps: {} before the last one {} skipped",
+            contents.more_heap_dumps,
+            plural(contents.more_heap_dumps, "was", "were")
         );
         Problem::damage(ProblemKind::MorePlaces, text, None)
     });

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::storage::allowance::{Allowance, bytes as bytes_of, map_bytes};
+use crate::storage::human_bytes::plural;
 use crate::storage::id_map::{IdMap, IdSet};
 use crate::storage::memory::NoMemory;
 
@@ -347,22 +348,27 @@ impl<'a> ClassRowBuilder<'a> {
     /// Returns the problems of the classes.
     pub(crate) fn problems(&self, scan: &ScanResult) -> Vec<Problem> {
         let mut problems = Vec::new();
-        let mut note = |kind: ProblemKind, count: u64, text: &str| {
+        let mut note = |kind: ProblemKind, count: u64, one: &str, many: &str| {
             if count > 0 {
-                problems.push(Problem::note(kind, format!("{count} {text}"), None));
+                problems.push(Problem::note(kind, format!("{count} {}", plural(count, one, many)), None));
             }
         };
-        let text = "classes have objects but no CLASS DUMP: their fields are not known";
-        note(ProblemKind::MissingClasses, self.missing, text);
-        note(ProblemKind::UnnamedClasses, self.unnamed, "classes have no name in the dump");
-        let text = "instances have more or fewer field bytes than their class declares";
-        note(ProblemKind::OddInstances, self.deviant, text);
+        let one = "class has objects but no CLASS DUMP record: its fields are unknown";
+        let many = "classes have objects but no CLASS DUMP record: their fields are unknown";
+        note(ProblemKind::MissingClasses, self.missing, one, many);
+        let (one, many) = ("class has no name in the dump", "classes have no name in the dump");
+        note(ProblemKind::UnnamedClasses, self.unnamed, one, many);
+        let one = "instance has more or fewer field bytes than its class declares";
+        let many = "instances have more or fewer field bytes than their classes declare";
+        note(ProblemKind::OddInstances, self.deviant, one, many);
         let repeated = (scan.class_dumps.len() as u64).saturating_sub(self.class_objects);
-        let text = "class dumps repeat one of the same class; the first of each is read";
-        note(ProblemKind::RepeatedClasses, repeated, text);
+        let one = "CLASS DUMP record repeats an earlier one of the same class, and is ignored";
+        let many = "CLASS DUMP records repeat earlier ones of the same classes, and are ignored";
+        note(ProblemKind::RepeatedClasses, repeated, one, many);
         let cut = scan.cut_object_arrays + scan.cut_primitive_arrays;
-        let text = "arrays are as long as HotSpot can dump them: it may have truncated them";
-        note(ProblemKind::CutArrays, cut, text);
+        let one = "array has the maximum length that HotSpot dumps, and may be truncated";
+        let many = "arrays have the maximum length that HotSpot dumps, and may be truncated";
+        note(ProblemKind::CutArrays, cut, one, many);
         problems
     }
 

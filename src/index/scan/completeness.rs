@@ -14,6 +14,7 @@ use crate::records::chunks::{Plan, RecordChunk};
 use crate::records::source::DumpBytes;
 use crate::records::top_level::{Contents, HeapDump};
 use crate::storage::allowance::{Allowance, bytes};
+use crate::storage::human_bytes::plural;
 use crate::storage::id_map::IdSet;
 use crate::storage::memory::NoMemory;
 
@@ -108,10 +109,9 @@ pub(crate) fn assume_threads(
     found.sort_unstable_by_key(|(offset, id)| (*id, *offset));
     found.dedup_by_key(|(_, id)| *id);
     found.sort_unstable();
-    let text = format!(
-        "part of the dump is missing and it lists no threads; treating its {} Thread objects as roots",
-        found.len()
-    );
+    let threads =
+        plural(found.len() as u64, "Thread object counts as a GC root", "Thread objects count as GC roots");
+    let text = format!("the dump is incomplete and contains no thread roots: {} {threads}", found.len());
     scan.problems.push(Problem::note(ProblemKind::ThreadsAssumed, text, None));
     let root = |id: ObjectId| RootRow {
         id: id.into(),

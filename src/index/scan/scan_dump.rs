@@ -19,6 +19,7 @@ use crate::records::preview::Preview;
 use crate::records::source::DumpBytes;
 use crate::records::top_level::{Contents, HeapDump};
 use crate::storage::allowance::{Allowance, bytes as bytes_of, map_bytes};
+use crate::storage::human_bytes::plural;
 use crate::storage::id_map::IdMap;
 use crate::storage::memory::{self, NoMemory};
 use hprof_input::progress::Progress;
@@ -312,7 +313,8 @@ fn keep_last_of_repeated(task: &Task<'_>, scan: &mut ScanResult) -> Result<(), N
     gone.sort_unstable();
     scan.stack_chunks.retain(|(offset, _)| gone.binary_search(offset).is_err());
     if replaced > 0 {
-        let text = format!("{replaced} objects occur more than once; the last copy is used");
+        let occur = plural(replaced, "object occurs", "objects occur");
+        let text = format!("{replaced} {occur} more than once; the last record is used");
         scan.problems.push(Problem::note(ProblemKind::RepeatedObjects, text, None));
     }
     scan.replaced = replaced;

@@ -24,6 +24,11 @@ impl fmt::Display for HumanBytes {
     }
 }
 
+/// Returns the form of a word or clause that agrees with a count: `one` for 1, otherwise `many`.
+pub fn plural<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
+    if count == 1 { one } else { many }
+}
+
 /// Returns a number with thousands separators: `1,234,567`.
 pub fn group_digits(number: u64) -> String {
     let digits = number.to_string();

@@ -285,7 +285,10 @@ impl fmt::Display for NoMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Available { bytes, limit } = self.available;
         let (needed, left) = (HumanBytes(self.needed_bytes), HumanBytes(bytes));
-        write!(f, "it needs at least {needed} more memory, but {limit} leaves {left}")
+        write!(
+            f,
+            "at least {needed} more memory is needed, but only {left} is available (limited by {limit})"
+        )
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) enum Distrust {
     #[error("{} is a symbolic link of another user (UID {_1})", .0.display())]
     LinkAbove(PathBuf, u32),
     /// This process's user is root, and a directory above it is a link that others can change.
-    #[error("a symbolic link that others may change leads to it, which root does not follow")]
+    #[error("its path contains a symbolic link that others can change, which root does not follow")]
     LinkOnPath,
 }
 

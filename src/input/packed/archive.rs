@@ -304,7 +304,9 @@ pub(super) fn zip(
         let start = glances.beginning(&entry);
         let why = match (entry.is_encrypted, entry.method) {
             (true, _) => " (encrypted)",
-            (_, 0 | 8 | 93) if start.is_none() => " (not examined: too many files, or they overlap)",
+            (_, 0 | 8 | 93) if start.is_none() => {
+                " (not examined: there are too many files, or files overlap)"
+            }
             (_, 0 | 8 | 93) => "",
             _ => " (unsupported compression)",
         };

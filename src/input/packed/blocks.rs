@@ -138,7 +138,7 @@ impl Damage {
         let mut texts = self.texts;
         let more = self.members.saturating_sub(NAMED);
         if more > 0 {
-            texts.push(format!("{more} more damaged blocks"));
+            texts.push(format!("{more} more damaged block{}", if more == 1 { "" } else { "s" }));
         }
         texts.extend(self.end);
         (!texts.is_empty()).then(|| texts.join("; "))
@@ -387,7 +387,7 @@ impl UnpackShared<'_> {
                 }
                 Stop::Full => {}
                 Stop::Cut => {
-                    self.end(state, "it ends in the middle of a block".to_owned());
+                    self.end(state, "the file ends in the middle of a block".to_owned());
                     return Ok(());
                 }
                 Stop::Bad(why) => {
@@ -409,7 +409,7 @@ impl UnpackShared<'_> {
         let bytes = buffer.get(..run.filled).unwrap_or_default();
         let at = self.pass(&mut state, bytes)?;
         let there = self.packed.len() - run.start.min(self.packed.len());
-        self.end(state, format!("it ends in the middle of a block, after {there} bytes of it"));
+        self.end(state, format!("the file ends in the middle of a block, {there} bytes after its start"));
         self.out.write_at(at, bytes)
     }
 
@@ -440,14 +440,14 @@ impl UnpackShared<'_> {
             let kept = if is_first && number == 0 { run.filled.min(*len) } else { 0 };
             state.damage.members += 1;
             if state.damage.members <= NAMED {
-                let why = if number == 0 { why } else { "its data is wrong" };
+                let why = if number == 0 { why } else { "its data is invalid" };
                 let zeros = len - kept;
                 let next = gap.members.get(number + 1).map_or(gap.end, |(next, _)| *next);
                 // Where the border between two blocks is damaged, the length of the first is unknown.
                 let is = if is_more_than_one(next - start.min(&next), *len) { "is" } else { "may be" };
                 let text = format!(
-                    "the block at {start:#x} is damaged: {why}; at least {zeros} bytes are missing here and read as \
-                     zeros; what follows {is} at too low an offset"
+                    "the block at {start:#x} is damaged: {why}; at least {zeros} bytes are missing and were \
+                     replaced with zeros; the data after them {is} at too low an offset"
                 );
                 state.damage.texts.push(text);
             }
@@ -521,8 +521,8 @@ impl UnpackShared<'_> {
 /// Returns the message for a damaged member that is used nevertheless: no valid one follows it.
 fn damaged_block_message(start: usize, why: &str) -> String {
     format!(
-        "the block at {start:#x} is damaged: {why}; what could be unpacked of it was read and may be wrong; nothing \
-         after it was read"
+        "the block at {start:#x} is damaged: {why}; the part that could be unpacked was read and may be wrong; \
+         nothing after it was read"
     )
 }
 

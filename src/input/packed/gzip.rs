@@ -55,7 +55,10 @@ impl<R: Read> GzipReader<R> {
             slot.consume(zeros);
         }
         if is_padded {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "bytes after its end are not gzip"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the data after the zero padding is not gzip",
+            ));
         }
         let rest = ReaderSlot(slot.0.take());
         drop(self.decoder.reset(rest));

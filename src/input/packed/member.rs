@@ -112,7 +112,7 @@ impl Inflater {
                     return match (no_room, no_rest) {
                         (true, _) => Stop::Full,
                         (false, true) => Stop::Cut,
-                        (false, false) => Stop::Bad("its data has no end"),
+                        (false, false) => Stop::Bad("its data is incomplete"),
                     };
                 }
                 Ok(_) => {}

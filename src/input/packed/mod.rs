@@ -106,7 +106,7 @@ impl Compression {
         if near.len() == packed.len() || start.len() as u64 == limit || !is_end {
             return (start, error);
         }
-        let text = format!("only {} bytes are unpacked from its first {bound} bytes", start.len());
+        let text = format!("its first {bound} compressed bytes unpack to only {} bytes", start.len());
         (start, Some(io::Error::new(io::ErrorKind::InvalidData, text)))
     }
 }
@@ -234,7 +234,7 @@ impl Members {
             format!("{}{more}", names.join(", "))
         };
         let mut text = match (self.dump_count, self.file_count) {
-            (0, 0) => "it contains no file".to_owned(),
+            (0, 0) => "it contains no files".to_owned(),
             (0, count) => format!("it contains no heap dump: {}", list(&self.files, count)),
             (count, _) => format!("it contains {count} heap dumps: {}", list(&self.dumps, count)),
         };

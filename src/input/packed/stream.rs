@@ -122,7 +122,7 @@ impl<R: Read> Read for BoundedReader<R> {
         let read = self.reader.read(buffer)?;
         self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
             let text = format!(
-                "more than {} bytes besides the dump, which is out of proportion: the rest is not read",
+                "it unpacks to more than {} bytes besides the dump; the rest is not read",
                 self.bound
             );
             io::Error::new(io::ErrorKind::FileTooLarge, text)

@@ -2,7 +2,7 @@
 
 /// Message for an archive without a directory.
 pub(super) const NO_DIRECTORY: &str =
-    "the zip archive is truncated: the list of its files, at its end, is missing";
+    "the zip archive is truncated: its central directory, at the end, is missing";
 
 /// A file in an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,11 +17,11 @@ const EXPLANATION: &str = "\
 Written by hprof-cli, in the text format of the HPROF agent.
 Times are in UTC. Object ids are hexadecimal, all other numbers decimal.
 
-A thread starts and ends with a line of its own, with its object id (obj), its
-serial number (id), its name and its group.
+The start and the end of a thread are lines of their own, with its object id
+(obj), its serial number (id), its name and its group.
 
-A trace is a call stack, innermost frame first, by its serial number. Its thread
-is named where the dump names one.
+A trace is a call stack, innermost frame first, with its serial number and, if
+the dump contains it, its thread.
 
 The heap dump lists GC roots (ROOT), classes (CLS), instances (OBJ) and arrays
 (ARR): the object id, the shallow size in bytes (sz), the trace where it was
@@ -30,7 +30,7 @@ allocated, and every reference that is not null.
 Sites are classes and the traces where their objects were allocated: bytes and
 objects that are alive, and that were ever allocated.
 
-CPU samples tell how often each trace was found running.
+CPU samples count how often each trace was found running.
 ";
 
 pub(super) fn threads(out: &mut dyn Write, profile: &Profile, events: &[ThreadEvent]) -> io::Result<()> {

@@ -177,13 +177,13 @@ fn subtitle(stacks: &Stacks, baseline: Baseline, scale: Scale) -> String {
     let (old, new) = (group_digits(baseline.total), group_digits(stacks.total));
     let unit = stacks.measure.name();
     let totals = match scale {
-        _ if baseline.total == stacks.total => format!("{new} {unit} both"),
+        _ if baseline.total == stacks.total => format!("{new} {unit} in both"),
         Scale::Normalized => format!("{old} {unit} scaled to {new}"),
         Scale::Absolute => format!("from {old} to {new} {unit}"),
     };
     let gone = match percent(baseline.gone, baseline.total) {
         _ if baseline.gone == 0 => String::new(),
-        gone => format!("; {gone} of old is not in the picture"),
+        gone => format!("; {gone} of the old total is not shown"),
     };
     format!("red: more in the frame itself than before, blue: less; {totals}{gone}")
 }
@@ -197,7 +197,7 @@ struct LimitedBuffer(Vec<u8>);
 impl Write for LimitedBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if bytes.len() > MAX_TEXT.saturating_sub(self.0.len()) {
-            let what = "the picture has too many frames";
+            let what = "the flame graph has too many frames";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         self.0.extend_from_slice(bytes);

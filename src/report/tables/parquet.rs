@@ -295,7 +295,9 @@ impl ColumnEncoder {
             }
             _ => {
                 let name = &field.name;
-                return Err(ParquetError::General(format!("column {name}: its values have another type")));
+                return Err(ParquetError::General(format!(
+                    "column {name}: the values do not have the type of the column"
+                )));
             }
         }
         Ok(())

@@ -112,7 +112,7 @@ fn hostile_rules_files_end_with_an_error() {
         ("tables", "[a]\n".repeat(100_000).into_bytes(), "rules.toml:"),
         ("many", many.into_bytes(), "too many rules (2000)"),
         ("latin", b"# \xe9\n".to_vec(), "rules.toml:1:3: not UTF-8"),
-        ("zeros", vec![0; 1000], "is not a rules file: it starts with zeros only"),
+        ("zeros", vec![0; 1000], "is not a rules file: its first bytes are all zero"),
         ("nul", b"[[rule]]\nname = \"a\0b\"\n".to_vec(), "not valid TOML"),
         ("zstd", fs::read(IDLE).unwrap(), "looks like Zstandard"),
     ];

@@ -139,7 +139,5 @@ fn errors_say_where() {
         );
     }
     let text = rewrite(&class_of(52, code(&[203])), &TRACKER, &mut |_| Some(1)).unwrap_err().to_string();
-    assert!(
-        text.starts_with("class file, offset 0x") && text.ends_with("expected an instruction, found 203")
-    );
+    assert!(text.starts_with("at offset 0x") && text.ends_with("expected an instruction, found 203"));
 }

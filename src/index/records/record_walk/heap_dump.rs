@@ -89,7 +89,8 @@ impl RecordWalk<'_> {
         let next = if self.text_mode_damage().is_none() { self.search.find_segment(start) } else { None };
         if let Some(next) = next {
             let text = format!(
-                "a heap dump segment states {} bytes, but the next record starts after {}; read up to it",
+                "a heap dump segment states a length of {} bytes, but the next record starts after {}; the \
+                 segment was read up to that record",
                 record.length,
                 next - start
             );
@@ -130,7 +131,7 @@ impl RecordWalk<'_> {
             if self.is_good_end(record, end) {
                 let bytes = end - record.body_offset();
                 let text = format!(
-                    "a heap dump record of {bytes} bytes states its length modulo 4 GiB; read in full"
+                    "a heap dump record of {bytes} bytes states its length modulo 4 GiB; it was read in full"
                 );
                 let offset = Some(record.offset as u64);
                 self.contents.problems.push(Problem::note(ProblemKind::LengthWrapped, text, offset));
@@ -154,7 +155,8 @@ impl RecordWalk<'_> {
         if stated > len {
             let there = len - record.body_offset();
             let text = format!(
-                "the file is truncated at offset {len:#x}: its last heap dump record states {} bytes, but only {there} are left",
+                "the file is truncated at offset {len:#x}: its last heap dump record states a length of {} \
+                 bytes, but only {there} are left",
                 record.length
             );
             self.contents.expected_end = Some(record.end());
@@ -163,12 +165,13 @@ impl RecordWalk<'_> {
         }
         if record.length == 0 {
             // The writer was killed, or could not seek back, before it knew the length.
-            let text = "a heap dump record states length 0; read to the end of the file";
+            let text = "a heap dump record states a length of 0; it was read to the end of the file";
             self.list(Problem::note(ProblemKind::LengthOpen, text, offset));
             return (len, RecordCompleteness::Open);
         }
         let how = self.text_mode_damage();
-        let text = "no record follows where this heap dump record ends; read to the end of the file";
+        let text =
+            "no record follows the stated end of this heap dump record; it was read to the end of the file";
         let kind = if how.is_some() { ProblemKind::TextMode } else { ProblemKind::LostEnd };
         let how = how.map_or(String::new(), |how| format!(": {how}"));
         self.contents.end_unknown = true;

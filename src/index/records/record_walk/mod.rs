@@ -17,6 +17,7 @@ use super::search_budget::HeapDumpSearch;
 use super::top_level::{Contents, RecordLocation, Segment};
 use crate::model::problem::{Problem, ProblemKind};
 use crate::storage::allowance::Allowance;
+use crate::storage::human_bytes::plural;
 use crate::storage::memory::NoMemory;
 
 /// Maximum number of listed problems.
@@ -94,8 +95,10 @@ impl RecordWalk<'_> {
             at = match Record::at(self.bytes, at) {
                 Some(record) if self.is_misnamed_end(&record) => {
                     self.settle();
-                    let text =
-                        format!("record {:#04x} is in place of a heap dump end; read as one", record.tag);
+                    let text = format!(
+                        "record {:#04x} was found instead of a HEAP DUMP END record; it was read as one",
+                        record.tag
+                    );
                     self.report_bad_header(&record, text);
                     self.heap_dump_end();
                     record.body_offset()
@@ -111,7 +114,8 @@ impl RecordWalk<'_> {
                     self.contents.expected_end = Some(at as u64 + RECORD_HEADER as u64);
                     let there = len - at;
                     let text = format!(
-                        "the file is truncated at offset {len:#x}, in the header of a record: it has {there} of {RECORD_HEADER} bytes"
+                        "the file is truncated at offset {len:#x}, in the header of a record: only {there} \
+                         of {RECORD_HEADER} bytes are left"
                     );
                     self.lose(ProblemKind::FileCut, text, at, there);
                     len
@@ -130,9 +134,12 @@ impl RecordWalk<'_> {
     fn settle(&mut self) {
         let Some(record) = self.doubtful.take() else { return };
         let text = if record.tag == tag::HEAP_DUMP_END {
-            format!("a HEAP DUMP END record claims {} bytes; it should be empty; skipped", record.length)
+            format!(
+                "a HEAP DUMP END record states a length of {} bytes instead of 0; it was skipped",
+                record.length
+            )
         } else if let Err(error) = self.keep(&record) {
-            format!("{}; skipped", error_text(&error))
+            format!("{}; it was skipped", error_text(&error))
         } else {
             return self.keep_range(record.offset, record.body_offset() + record.length as usize);
         };
@@ -154,7 +161,7 @@ impl RecordWalk<'_> {
     /// Reports stray bytes up to the end of the file, with which nothing is lost.
     fn stray(&mut self, at: usize) {
         let bytes = self.bytes.len() - at;
-        let text = format!("{bytes} stray bytes after the last record");
+        let text = format!("{bytes} stray {} after the last record", plural(bytes as u64, "byte", "bytes"));
         self.contents.skipped_bytes += bytes as u64;
         self.list(Problem::note(ProblemKind::UnknownRecord, text, Some(at as u64)).skipping(bytes));
     }
@@ -164,11 +171,16 @@ impl RecordWalk<'_> {
         let end = Some(self.bytes.len() as u64);
         let contents = &mut self.contents;
         if contents.empty_segments > 0 {
-            let text = format!("{} heap dump records are empty", contents.empty_segments);
+            let count = contents.empty_segments;
+            let text = format!(
+                "{count} {}",
+                plural(count, "heap dump record is empty", "heap dump records are empty")
+            );
             contents.problems.push(Problem::note(ProblemKind::EmptySegments, text, None));
         }
         if self.unlisted > 0 {
-            let text = format!("{} more damaged regions at the top level are not listed", self.unlisted);
+            let regions = plural(self.unlisted, "region at the top level is", "regions at the top level are");
+            let text = format!("{} more damaged {regions} not listed", self.unlisted);
             contents.problems.push(Problem::damage(ProblemKind::MorePlaces, text, None));
         }
         // HotSpot, the agent and Android all write an end record. A file that was truncated between two
@@ -203,8 +215,10 @@ impl RecordWalk<'_> {
             // It has no body: the records after it are more reliable than its length.
             tag::HEAP_DUMP_END if record.length == 0 || self.ends_or_goes_on(record.body_offset()) => {
                 if record.length > 0 {
-                    let text =
-                        format!("a HEAP DUMP END record claims {} bytes; it should be empty", record.length);
+                    let text = format!(
+                        "a HEAP DUMP END record states a length of {} bytes instead of 0; the length was ignored",
+                        record.length
+                    );
                     self.report_bad_header(record, text);
                 }
                 self.heap_dump_end();
@@ -286,7 +300,8 @@ impl RecordWalk<'_> {
         if let Some(next) = self.search.find_record(record.offset + 1..len) {
             let skipped = next - record.offset;
             let text = format!(
-                "record {:#04x} states {} bytes, but only {there} are left; skipped {skipped} bytes to the next record",
+                "record {:#04x} states a length of {} bytes, but only {there} are left; skipped {skipped} \
+                 bytes to the next record",
                 record.tag, record.length
             );
             self.lose(ProblemKind::BadRecord, text, record.offset, skipped);
@@ -299,7 +314,8 @@ impl RecordWalk<'_> {
         self.consumed = true;
         self.contents.expected_end = Some(record.end());
         let text = format!(
-            "the file is truncated at offset {len:#x}: record {:#04x} states {} bytes, but only {there} are left",
+            "the file is truncated at offset {len:#x}: record {:#04x} states a length of {} bytes, but \
+             only {there} are left",
             record.tag, record.length
         );
         self.lose(ProblemKind::FileCut, text, record.offset, len - record.offset);
@@ -329,7 +345,7 @@ impl RecordWalk<'_> {
         }
         self.settle();
         if let Some(how) = how {
-            let text = format!("unknown record {:#04x}: {how}; nothing after it can be read", record.tag);
+            let text = format!("unknown record {:#04x}, after which nothing can be read: {how}", record.tag);
             self.consumed = true;
             self.contents.end_unknown = true;
             self.lose(ProblemKind::TextMode, text, record.offset, len - record.offset);
@@ -358,7 +374,8 @@ impl RecordWalk<'_> {
 
     /// Reads a record as a heap dump although its tag is different.
     fn read_as_heap_dump(&mut self, record: &Record, form: HeapDumpForm) -> usize {
-        let text = format!("record {:#04x} contains heap sub-records; read as a heap dump", record.tag);
+        let text =
+            format!("record {:#04x} contains heap sub-records; it was read as a heap dump", record.tag);
         self.report_bad_header(record, text);
         self.heap_dump(record, form)
     }
@@ -399,8 +416,10 @@ impl RecordWalk<'_> {
     }
 
     fn skip(&mut self, record: &Record, next: usize) -> usize {
-        let text = format!("unknown record {:#04x}; skipped {} bytes", record.tag, next - record.offset);
-        self.lose(ProblemKind::UnknownRecord, text, record.offset, next - record.offset);
+        let skipped = next - record.offset;
+        let bytes = plural(skipped as u64, "byte", "bytes");
+        let text = format!("unknown record {:#04x}; skipped {skipped} {bytes}", record.tag);
+        self.lose(ProblemKind::UnknownRecord, text, record.offset, skipped);
         next
     }
 
@@ -459,11 +478,11 @@ fn find_text_mode_damage(bytes: &[u8]) -> Option<&'static str> {
     let line_feeds = bytes.iter().filter(|byte| **byte == 0x0a).count();
     if replaced > 16 && replaced * 1000 > bytes.len() {
         Some(
-            "bytes were replaced with U+FFFD because the file was treated as text; copy it again in binary mode",
+            "bytes were replaced with U+FFFD because the file was treated as text; copy the file again in binary mode",
         )
     } else if line_ends > 16 && line_ends == line_feeds {
         Some(
-            "line endings were changed because the file was copied in text mode; copy it again in binary mode",
+            "line endings were changed because the file was copied in text mode; copy the file again in binary mode",
         )
     } else {
         None

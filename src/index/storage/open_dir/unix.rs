@@ -136,7 +136,7 @@ impl OpenDir {
         let file = File::from(openat(&self.dir, single(name)?, flags, Mode::empty())?);
         // It may have been replaced since it was checked.
         if file.metadata()?.is_file() {
-            return Err(io::Error::other("it was replaced by a file"));
+            return Err(io::Error::other("it was replaced by a regular file"));
         }
         Ok(file)
     }

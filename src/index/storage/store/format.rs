@@ -81,11 +81,11 @@ pub(crate) struct FileKey {
 /// Reason why a file of the index cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unusable {
-    #[error("it was not made by this version")]
+    #[error("the index was created by a different version")]
     Foreign,
-    #[error("it belongs to another dump, or the dump has changed")]
+    #[error("the index belongs to another dump, or the dump has changed")]
     Stale,
-    #[error("it is truncated or damaged")]
+    #[error("the file is truncated or damaged")]
     Damaged,
 }
 

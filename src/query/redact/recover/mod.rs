@@ -230,10 +230,10 @@ impl<'s> Recovery<'s> {
         let threads = threads(&parts, &heaps, &ours, &names, &saved, account.heap_damaged);
         if !threads.is_empty() {
             let objects = match threads.len() {
-                1 => "Thread object as a root".to_owned(),
-                count => format!("{} Thread objects as roots", group_digits(count as u64)),
+                1 => "1 Thread object counts as a GC root".to_owned(),
+                count => format!("{} Thread objects count as GC roots", group_digits(count as u64)),
             };
-            let text = format!("part of the dump is missing and it lists no threads; treating its {objects}");
+            let text = format!("the dump is incomplete and contains no thread roots: {objects}");
             all(&mut findings, Severity::Note, Subject::Problem(ProblemKind::ThreadsAssumed), text);
         }
         let extent = Extent { account, missing: None, retained: RetainedSizes::from_account(&account) };

@@ -257,7 +257,7 @@ fn a_difference_is_red_and_blue() {
         assert_eq!(colour(&svg, title), rgb, "{title}");
     }
     assert!(!svg.contains("gone ("));
-    assert!(svg.contains("10 samples scaled to 20; 20.0% of old is not in the picture"));
+    assert!(svg.contains("10 samples scaled to 20; 20.0% of the old total is not shown"));
     let absolute = drawn(&stacks, &Look { scale: Scale::Absolute, ..look() });
     assert!(absolute.contains("from 10 to 20 samples"));
     assert!(absolute.contains("same (4 samples, 20.00%; +10.00%)"));
