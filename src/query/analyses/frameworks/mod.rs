@@ -1,7 +1,7 @@
 //! Knowledge of frameworks: names of their objects, their contents, and the meaning of their states.
 //!
-//! Rules are data: a TOML file for each framework in `rules`, compiled in, and rules files of the user.
-//! [`Frameworks`] contains the rules of all files (`rules` reads them), [`KnownFrameworks`] those that apply to the
+//! Rules are data: a TOML file for each framework in `model/framework_rules/rules`, compiled in, and rules files of the user.
+//! [`Frameworks`] contains the rules of all files (`rules` parses them), [`KnownFrameworks`] those that apply to the
 //! classes of a dump. Their expressions are OQL about one object, `this` ([`crate::oql`]), evaluated within limits.
 //! `docs/frameworks.md` is the reference.
 
