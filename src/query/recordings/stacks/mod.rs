@@ -213,7 +213,7 @@ pub struct StackStep {
 
 /// Error for a tree of frames that would be too large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the stacks have too many frames to be merged")]
+#[error("the stacks contain too many different frames to merge")]
 pub struct TooLarge;
 
 /// Returns the weights that the profile contains, in the order in which they are shown by default. Allocation sites are
@@ -251,10 +251,10 @@ pub enum NotComparable {
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
     /// CPU times have different units.
-    #[error("one file has {} per stack, the other {}", .0.name(), .1.name())]
+    #[error("the files cannot be compared: one has {} per stack, the other {}", .0.name(), .1.name())]
     Measures(Measure, Measure),
     /// `cpu=old` has no stacks.
-    #[error("one file has times per stack, the other times per call (cpu=old)")]
+    #[error("the files cannot be compared: one has times per stack, the other times per call (cpu=old)")]
     Calls,
 }
 
