@@ -85,7 +85,10 @@ fn show_tells_what_a_users_rule_says() {
     let output = dump.run(&["show", &object, "--frameworks", rules]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(said.lines().filter(|line| line.contains(": error: ")).count(), 3, "{said}");
-    assert!(said.contains(": invalid name of a fact") && said.contains(": `This` is of type integer"), "{said}");
+    assert!(
+        said.contains(": invalid name of a fact") && said.contains(": `This` is of type integer"),
+        "{said}"
+    );
 }
 
 /// A dump in which nearly all is in the items of such a queue.

@@ -437,7 +437,11 @@ fn rules_of_a_file_are_added_and_checked() {
     let wrong = folder.write("wrong.toml", "[[text]]\nid = \"a\"\nkeywords = [\"abc\"]\nregex = '(a'\n");
     let output = folder.run(&["secrets", &dump, "--rules", &wrong]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("wrong.toml:4:9: not a valid regular expression"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("wrong.toml:4:9: not a valid regular expression"),
+        "{}",
+        stderr(&output)
+    );
     // All errors of a file, each in a line of its own.
     let wrong = folder.write("wrong.toml", "[[text]]\nid = \"A\"\nkeyword = [\"abc\"]\nregex = 3\n");
     let said = stderr(&folder.run(&["secrets", &dump, "--rules", &wrong]));

@@ -31,12 +31,16 @@ pub(super) fn definition() -> Definition {
         columns: vec![
             Column::new(names::CLASS_OBJECT).or_null(no_object),
             Column::new(names::CLASS).few(),
-            Column::new(names::LOADER_OBJECT).or_null("the class is of the boot loader, or the loader is not in the dump"),
-            Column::new(names::SUPERCLASS_OBJECT).or_null("the class has no superclass, or the superclass is not in the dump"),
+            Column::new(names::LOADER_OBJECT)
+                .or_null("the class is of the boot loader, or the loader is not in the dump"),
+            Column::new(names::SUPERCLASS_OBJECT)
+                .or_null("the class has no superclass, or the superclass is not in the dump"),
             Column::new(names::CLASS_NUMBER),
             Column::new(names::INSTANCES),
             Column::new(names::SHALLOW_BYTES),
-            Column::new(names::LOADER_CLASS).few().or_null("the class is of the boot loader, or the loader is not in the dump"),
+            Column::new(names::LOADER_CLASS)
+                .few()
+                .or_null("the class is of the boot loader, or the loader is not in the dump"),
             Column::new(names::PACKAGE).few(),
         ],
     }

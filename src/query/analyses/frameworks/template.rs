@@ -97,7 +97,9 @@ fn parts(
         }
         at += plain;
         match text.as_bytes().get(at) {
-            None if in_brackets => return Err((start.saturating_sub(1), "`]` is missing after this `[`".to_owned())),
+            None if in_brackets => {
+                return Err((start.saturating_sub(1), "`]` is missing after this `[`".to_owned()));
+            }
             None => return Ok((found, at)),
             Some(b'[') if !in_brackets => {
                 let (inner, end) = parts(text, at + 1, true, is_fact)?;
@@ -111,7 +113,12 @@ fn parts(
                 found.push(fact(inner.get(..end).unwrap_or_default(), at + 1, is_fact)?);
                 at += end + 2;
             }
-            Some(_) => return Err((at, "unexpected bracket; brackets must be paired, and `[...]` cannot contain `[`".to_owned())),
+            Some(_) => {
+                return Err((
+                    at,
+                    "unexpected bracket; brackets must be paired, and `[...]` cannot contain `[`".to_owned(),
+                ));
+            }
         }
     }
 }
@@ -119,7 +126,10 @@ fn parts(
 fn fact(text: &str, at: usize, is_fact: &dyn Fn(&str) -> bool) -> Result<TemplatePart, (usize, String)> {
     let (name, form) = text.split_once(':').map_or((text, None), |(name, form)| (name, Some(form)));
     if !is_fact(name) {
-        return Err((at, format!("unknown fact `{}`; a fact must be declared in [class.facts]", name.escape_debug())));
+        return Err((
+            at,
+            format!("unknown fact `{}`; a fact must be declared in [class.facts]", name.escape_debug()),
+        ));
     }
     let form = match (form, form.and_then(|form| form.strip_prefix('#'))) {
         (None, _) => Form::Plain,

@@ -69,10 +69,7 @@ fn errors_name_line_and_column() {
             "framework = \"F\"\n[[class]]\nname = \"a\"\n[class.facts]\nx = \"count(this)\"",
             "own.toml:5:6: aggregates",
         ),
-        (
-            "framework = \"F\"\n[[class]]\nname = \"a\"\ncalled = \"a {b}\"",
-            "own.toml:4:14: unknown fact `b`",
-        ),
+        ("framework = \"F\"\n[[class]]\nname = \"a\"\ncalled = \"a {b}\"", "own.toml:4:14: unknown fact `b`"),
         (
             "framework = \"F\"\n[[class]]\nname = \"a\"\nentries = \"a[0]\"",
             "own.toml:4:11: `entries` must be a path",

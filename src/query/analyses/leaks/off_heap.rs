@@ -146,7 +146,11 @@ pub(super) fn suspect(
         evidence.push("an allocation of a direct buffer failed".to_owned());
     }
     if let Some(limit) = limit.filter(|_| is_near) {
-        evidence.push(format!("{} of at most {} of direct memory are reserved", HumanBytes(reserved), HumanBytes(limit)));
+        evidence.push(format!(
+            "{} of at most {} of direct memory are reserved",
+            HumanBytes(reserved),
+            HumanBytes(limit)
+        ));
     }
     if is_large {
         evidence.push(format!("its size is more than a third of the heap of {}", HumanBytes(heap_bytes)));

@@ -252,7 +252,9 @@ pub(super) fn no_function(at: usize, name: &str, lower: &str) -> OqlError {
 /// Returns the alternative to jhat's `heap` and `function` constructs.
 pub(super) fn no_script(name: &str) -> Option<&'static str> {
     match name {
-        "heap" => Some("jhat's JavaScript object `heap` is not supported: use FROM and a class, or ${snapshot}"),
+        "heap" => {
+            Some("jhat's JavaScript object `heap` is not supported: use FROM and a class, or ${snapshot}")
+        }
         "function" => Some("JavaScript functions are not supported: use WHERE with a condition"),
         _ => None,
     }

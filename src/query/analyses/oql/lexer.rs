@@ -76,7 +76,10 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, OqlError> {
             _ => match SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) {
                 Some(symbol) => (TokenKind::Symbol(symbol), symbol.len()),
                 None if first == '$' => {
-                    return Err(OqlError::new(at, "unexpected `$`; expected ${snapshot}, or an alias in ${ }"));
+                    return Err(OqlError::new(
+                        at,
+                        "unexpected `$`; expected ${snapshot}, or an alias in ${ }",
+                    ));
                 }
                 None => return Err(OqlError::new(at, format!("unexpected `{first}`"))),
             },

@@ -232,7 +232,13 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                 let alias = self.select.from.alias.as_deref().unwrap_or("alias");
                 let first: Vec<String> =
                     columns.iter().take(5).map(|name| format!("{alias}.\"{}\"", cut(name))).collect();
-                Err(OqlError::new(at, format!("the alias stands for several columns here; select one of them: {}", first.join(", "))))
+                Err(OqlError::new(
+                    at,
+                    format!(
+                        "the alias stands for several columns here; select one of them: {}",
+                        first.join(", ")
+                    ),
+                ))
             }
             NameScope::Nothing => {
                 Err(OqlError::new(at, "FROM cannot refer to rows, not even to those of the enclosing query"))

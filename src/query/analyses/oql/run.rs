@@ -429,11 +429,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         if self.bound.is_some() || self.kept.take(self.dump.graph, bytes) {
             return Ok(());
         }
-        Err(kept::too_much(
-            at,
-            "the rows of a nested query",
-            self.kept.room(self.dump.graph),
-        ))
+        Err(kept::too_much(at, "the rows of a nested query", self.kept.room(self.dump.graph)))
     }
 
     /// Returns the objects that are rows of the given SELECT results, or are contained in their values.

@@ -114,8 +114,7 @@ impl Evaluator<'_, '_> {
             return Ok(Objects::Set(objects));
         }
         if of_class < objects.len() {
-            let text =
-                "not all of these objects are class objects; use FROM OBJECTS to select the objects themselves";
+            let text = "not all of these objects are class objects; use FROM OBJECTS to select the objects themselves";
             return Err(OqlError::new(from.at, text));
         }
         let classes: Vec<ClassNumber> =

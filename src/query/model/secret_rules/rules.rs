@@ -293,8 +293,10 @@ fn text_rule(table: &TomlTable<'_>, check: &dyn Fn(&str) -> Result<(), String>) 
     let about = secret_rule(table);
     let keywords = list(table, "keywords");
     for keyword in keywords.iter().filter(|keyword| keyword.text.len() == 1 || !keyword.text.is_ascii()) {
-        keyword
-            .report(format!("invalid keyword `{}`; expected at least 2 characters, all of them ASCII", quoted(keyword.text)));
+        keyword.report(format!(
+            "invalid keyword `{}`; expected at least 2 characters, all of them ASCII",
+            quoted(keyword.text)
+        ));
     }
     let regex = table.required_text("regex", "write regex = 'a regular expression'");
     if let Some(regex) = &regex
@@ -420,7 +422,10 @@ mod tests {
         );
         assert!(error("").contains("there are no rules"));
         assert!(error("[[text]]").contains("1:1: [[text]] has no `id`; write id = "));
-        assert!(error("[[held]]\nclass = []").contains("2:9: `class` contains 0 strings; expected 1 to 256 strings"));
+        assert!(
+            error("[[held]]\nclass = []")
+                .contains("2:9: `class` contains 0 strings; expected 1 to 256 strings")
+        );
         assert!(error("[[text]]\nid = \"A\"").contains("2:6: invalid `id`"));
     }
 

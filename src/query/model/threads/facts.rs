@@ -11,8 +11,10 @@ impl JavaThread {
     pub fn facts() -> Vec<Fact<Self>> {
         vec![
             Fact::new(names::OBJECT, |thread: &Self| thread.object.into()),
-            Fact::new(names::CLASS, |thread: &Self| thread.class.into()).or_null("the class is not in the dump"),
-            Fact::new(names::NAME, |thread: &Self| thread.name.as_ref().into()).or_null("the name is not in the dump"),
+            Fact::new(names::CLASS, |thread: &Self| thread.class.into())
+                .or_null("the class is not in the dump"),
+            Fact::new(names::NAME, |thread: &Self| thread.name.as_ref().into())
+                .or_null("the name is not in the dump"),
             Fact::new(names::THREAD_ID, |thread: &Self| thread.thread_id.into()).or_null("unknown"),
             Fact::new(names::IS_DAEMON, |thread: &Self| thread.is_daemon.into()).or_null("unknown"),
             Fact::new(names::PRIORITY, |thread: &Self| thread.priority.into()).or_null("unknown"),
@@ -30,7 +32,8 @@ impl JavaThread {
                 thread.blocker.and_then(|blocker| blocker.class).into()
             })
             .or_null("`blocker` is null, or its class is not in the dump"),
-            Fact::new(names::CARRIER, |thread: &Self| thread.carrier.into()).or_null("the thread is not a mounted virtual thread"),
+            Fact::new(names::CARRIER, |thread: &Self| thread.carrier.into())
+                .or_null("the thread is not a mounted virtual thread"),
             Fact::new(names::SHALLOW_BYTES, |thread: &Self| thread.shallow_bytes.into()),
             Fact::new(names::RETAINED_BYTES, |thread: &Self| thread.retained_bytes.into())
                 .or_null("it is unreachable"),

@@ -212,9 +212,8 @@ impl<'s> Recovery<'s> {
         }
         if names.by_shape > 0 {
             let text = match names.by_shape {
-                1 => {
-                    "1 class has no name in the files; it is named unnamed.ClassN and keeps its fields".to_owned()
-                }
+                1 => "1 class has no name in the files; it is named unnamed.ClassN and keeps its fields"
+                    .to_owned(),
                 count => format!(
                     "{} classes have no name in the files; each is named unnamed.ClassN and keeps its fields",
                     group_digits(count)

@@ -68,7 +68,8 @@ impl DumpEntry<'_> {
             Fact::new(names::ID_BYTES, |entry: &Self| u64::from(entry.info.id_bytes).into()),
             Fact::new(names::FILE_BYTES, |entry: &Self| entry.info.file_bytes.into()),
             Fact::new(names::DUMP_BYTES, |entry: &Self| entry.info.dump_bytes.into()),
-            Fact::new(names::COMPRESSION, |entry: &Self| entry.info.compression.into()).or_null("the file is not compressed"),
+            Fact::new(names::COMPRESSION, |entry: &Self| entry.info.compression.into())
+                .or_null("the file is not compressed"),
             Fact::new(names::REFERENCE_BYTES, |entry: &Self| u64::from(entry.layout.reference_bytes).into()),
             Fact::new(names::HEADER_BYTES, |entry: &Self| u64::from(entry.layout.header_bytes).into()),
             Fact::new(names::ALIGNMENT_BYTES, |entry: &Self| u64::from(entry.layout.alignment_bytes).into()),

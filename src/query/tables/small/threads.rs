@@ -119,7 +119,8 @@ fn thread_columns() -> FactColumns<'static, ThreadEntry> {
     let own = vec![
         Fact::new(names::FRAME_COUNT, |entry: &ThreadEntry| entry.frames.into()),
         Fact::new(names::LOCAL_COUNT, |entry: &ThreadEntry| entry.locals().into()),
-        Fact::new(names::TRACE, |entry: &ThreadEntry| entry.trace.into()).or_null("the thread has no stack trace"),
+        Fact::new(names::TRACE, |entry: &ThreadEntry| entry.trace.into())
+            .or_null("the thread has no stack trace"),
     ];
     let mut facts = columns(JavaThread::facts(), |entry: &ThreadEntry| &entry.thread);
     facts.extend(own_columns(own));

@@ -48,7 +48,8 @@ fn columns<'w>() -> FactColumns<'w, WasteEntry<'w>> {
 pub(crate) fn definition() -> Definition {
     Definition {
         name: "waste".into(),
-        meaning: "Wasted memory: a kind of waste, and a field that holds objects of this kind, as in `waste`".into(),
+        meaning: "Wasted memory: a kind of waste, and a field that holds objects of this kind, as in `waste`"
+            .into(),
         order: "kinds by bytes, largest first; within a kind, fields by bytes, largest first".into(),
         columns: columns().definitions(),
     }

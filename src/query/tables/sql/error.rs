@@ -53,9 +53,11 @@ impl SqlError {
             rusqlite::Error::SqliteFailure(error, message) => {
                 Self::of_message(error.code, message.as_deref().unwrap_or_default())
             }
-            rusqlite::Error::MultipleStatement => {
-                Self::new(ErrorKind::Refused, "the query has more than one statement", "run the statements one at a time")
-            }
+            rusqlite::Error::MultipleStatement => Self::new(
+                ErrorKind::Refused,
+                "the query has more than one statement",
+                "run the statements one at a time",
+            ),
             rusqlite::Error::NulError(_) => {
                 Self::new(ErrorKind::Wrong, "the query contains a NUL character", "")
             }

@@ -28,7 +28,10 @@ fn check(of: &str, quoted: &str, _: bool) -> Result<(), RuleError> {
 }
 
 fn subject(measure: &Measure) -> String {
-    measure.of.as_ref().map_or_else(|| "credentials".to_owned(), |rule| format!("credentials found by rule {rule}"))
+    measure
+        .of
+        .as_ref()
+        .map_or_else(|| "credentials".to_owned(), |rule| format!("credentials found by rule {rule}"))
 }
 
 /// Counts the rows of `hprof-cli secrets`, including credentials in unreachable objects: a dump that is shared contains those

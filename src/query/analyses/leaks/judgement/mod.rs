@@ -178,10 +178,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
             bases.into_iter().any(is_table) || of_place.is_some_and(|field| is_table(&field.class));
         // Thousands of open files are a leak.
         if is_of_jars && suspect.explained_bytes() <= OF_INSIDE && suspect.objects < MANY_JARS {
-            return Some((
-                LeakVerdict::Platform,
-                "directories of the program's JAR files".to_owned(),
-            ));
+            return Some((LeakVerdict::Platform, "directories of the program's JAR files".to_owned()));
         }
         let is_constant = |class: &str| CONSTANTS_OF_PLATFORM.contains(&class);
         if of_place.is_some_and(|field| is_constant(&field.class)) {
@@ -267,7 +264,10 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
 
     fn little(&self) -> Option<(LeakVerdict, String)> {
         let limit = self.little_of?;
-        let evidence = format!("the heap uses less than 1/{LITTLE_OF_LIMIT} of its maximum size of {}", HumanBytes(limit));
+        let evidence = format!(
+            "the heap uses less than 1/{LITTLE_OF_LIMIT} of its maximum size of {}",
+            HumanBytes(limit)
+        );
         Some((LeakVerdict::Content, evidence))
     }
 

@@ -162,7 +162,9 @@ impl Parser<'_> {
                 .name_at(0)
                 .is_none_or(|name| self.start() == start && is_keyword(name) && !self.is(1, "."))
             {
-                return Err(self.expected_error("a class, a pattern in quotes, an object ID (0x...) or a query in parentheses"));
+                return Err(self.expected_error(
+                    "a class, a pattern in quotes, an object ID (0x...) or a query in parentheses",
+                ));
             }
             self.step();
             if !self.eat(".") && !self.eat("/") {

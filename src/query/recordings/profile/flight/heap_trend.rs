@@ -172,7 +172,10 @@ impl fmt::Display for HeapTrend {
         match self.verdict {
             HeapVerdict::TooFew => {
                 let least = min_collections(self.is_full);
-                write!(f, "{count}: too few to distinguish a leak from a spike (at least {least} are needed)")?;
+                write!(
+                    f,
+                    "{count}: too few to distinguish a leak from a spike (at least {least} are needed)"
+                )?;
             }
             HeapVerdict::Rising => {
                 write!(f, "the floor after {count} rose from {first} to {last}, as is typical of a leak")?;
@@ -340,9 +343,15 @@ mod tests {
         assert_eq!((trend.verdict, trend.last_floor_bytes), (HeapVerdict::Rising, 250));
         // Without other collections, full ones count.
         let trend = heap([5; 3], |_| true).trend().unwrap();
-        assert_eq!(trend.to_string(), "3 full collections: too few to distinguish a leak from a spike (at least 4 are needed)");
+        assert_eq!(
+            trend.to_string(),
+            "3 full collections: too few to distinguish a leak from a spike (at least 4 are needed)"
+        );
         let trend = heap([5; 11], |_| false).trend().unwrap();
-        assert_eq!(trend.to_string(), "11 collections: too few to distinguish a leak from a spike (at least 12 are needed)");
+        assert_eq!(
+            trend.to_string(),
+            "11 collections: too few to distinguish a leak from a spike (at least 12 are needed)"
+        );
     }
 
     #[test]
