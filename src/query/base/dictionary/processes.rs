@@ -15,7 +15,7 @@ names! {
     IS_PUBLISHING: Boolean, "whether the JVM publishes counters; with `-XX:-UsePerfData`, some values are unknown";
     IS_COLLECTED: Boolean, "whether the JVM collects garbage first, so that the dump contains only reachable objects";
     IS_REDACTED: Boolean, "whether values are replaced while the dump is written, as by `redact`";
-    TRANSFER: Text, "`file` (the JVM writes beside it), `file and compress` (the same, then compressed), `copy` (the JVM writes in its own /tmp), `fifo` (through this process, without a disk)";
+    TRANSFER: Text, "how the dump is transferred: `file` (the JVM writes a file next to the destination), `file and compress` (the same; the file is then compressed), `copy` (the JVM writes a file in its own /tmp, which is then copied), `fifo` (the JVM writes to this process through a FIFO, without using a disk)";
     DUMP_ESTIMATE_BYTES: Integer, "estimated size of the dump before compression";
     DUMP_DIR: Text, "directory to which the JVM writes, as this process sees it";
     SPACE_NEEDED_BYTES: Integer, "disk space that the JVM needs in `dump_dir`; since JDK 22, twice the estimate, because the JVM merges segments";

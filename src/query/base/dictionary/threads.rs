@@ -81,7 +81,7 @@ names! {
     UNFINISHED_CHUNKS: Integer, "number of chunks that the JVM did not finish writing";
     DURATION_NS: Signed, "duration of the event in nanoseconds";
     EVENT_WEIGHT_BYTES: Integer, "bytes that an allocation sample represents: its weight, or the size of the allocation buffer or of the object";
-    DURATION_MS: Integer, "duration of the recording";
+    DURATION_MS: Integer, "duration of the recording in milliseconds";
     TRUNCATED_TRACES: Integer, "number of stack traces whose outer frames are missing";
     LOST_STACKS: Integer, "number of events whose stacks are not in the recording";
     LOST_SAMPLES: Integer, "number of CPU-time samples that the JVM lost (`jdk.CPUTimeSamplesLost`); 0 for other events";
