@@ -251,10 +251,10 @@ pub enum NotComparable {
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
     /// CPU times have different units.
-    #[error("the files cannot be compared: one has {} per stack, the other {}", .0.name(), .1.name())]
+    #[error("one file has {} per stack, the other {}", .0.name(), .1.name())]
     Measures(Measure, Measure),
     /// `cpu=old` has no stacks.
-    #[error("the files cannot be compared: one has times per stack, the other times per call (cpu=old)")]
+    #[error("one file has times per stack, the other times per call (cpu=old)")]
     Calls,
 }
 
