@@ -78,14 +78,17 @@ fn show_tells_what_a_users_rule_says() {
     let output = dump.run(&["show", &object, "--frameworks", rules]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(said.contains("acme.toml:17:9: there is no name waitng"), "{said}");
+    assert!(said.contains("acme.toml:17:9: unknown name waitng"), "{said}");
     let wrong =
         RULES.replace("waiting > 2", "waitng > 2").replace("[class.facts]", "[class.facts]\nThis = 1");
     std::fs::write(rules, wrong).unwrap();
     let output = dump.run(&["show", &object, "--frameworks", rules]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(said.lines().filter(|line| line.contains(": error: ")).count(), 3, "{said}");
-    assert!(said.contains(": a fact is named in") && said.contains(": `This` is of type integer"), "{said}");
+    assert!(
+        said.contains(": invalid name of a fact") && said.contains(": `This` is of type integer"),
+        "{said}"
+    );
 }
 
 /// A dump in which nearly all is in the items of such a queue.

@@ -254,11 +254,11 @@ fn conditions_that_make_no_sense_are_refused() {
     let classes = ClassSet::new(&whole_dump(&opened.heap, &opened.graph), &thread, false);
     for (text, said) in [
         ("nam = main", "no field `nam` in java.lang.Thread; its fields are "),
-        ("tid = x", "`tid` is a whole number, but `x` is not"),
+        ("tid = x", "`tid` is an integer, but `x` is not"),
         ("daemon = 1", "`daemon` is a boolean, but `1` is not"),
         ("tid ~ 1", "~ applies only to texts"),
         ("name.nope = 1", "no field `nope` in any class"),
-        ("tid.name = 1", "`tid` is a whole number, and has no fields"),
+        ("tid.name = 1", "`tid` is an integer, which has no fields"),
         ("name.hash ~ 1", "~ applies only to texts"),
     ] {
         let conditions = [text.parse().unwrap()];

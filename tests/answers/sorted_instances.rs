@@ -161,7 +161,7 @@ fn values_of_all_kinds_have_a_place() {
     assert!(code == Some(2) && said.contains("is not a field"), "{said}");
     assert_eq!(opened.ids(&["instances", "com.acme.Object", "--sort", "it", "--top", "1"]), [&*expected[2]]);
     let (code, _, said) = opened.run(&["instances", "com.acme.*", "--heap", "app"]);
-    assert!(code == Some(2) && said.contains("only Android dumps"), "{said}");
+    assert!(code == Some(2) && said.contains("which name the heaps of Android dumps"), "{said}");
 }
 
 /// Objects by heap and class, as a walk from the first sub-record to the last sees them.

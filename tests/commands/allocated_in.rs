@@ -341,7 +341,7 @@ fn a_lost_stack_is_damage() {
     let bytes = made.finish();
     let (place, path) = place(1000, &bytes);
     let sites = Place::new("recording.jfr", &bytes);
-    let text = "events whose stacks the chunk does not contain: 1 (at offset 0x0)";
+    let text = "events whose stacks are missing from the chunk: 1 (at offset 0x0)";
     let runs = [sites.run(&["sites"]), place.run(&["leaks", "--recording", &path])];
     for output in runs {
         assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
@@ -409,7 +409,7 @@ fn heap_over_time_is_told_beside_the_dump() {
     let (place, path) = place(1000, &bytes);
     // Between the collections 24 and 25.
     fs::write(place.path("dump.hprof"), ledger_of(1000, 1_245)).unwrap();
-    let text = "the floor after 25 full collections rose from 156.2 KiB to 273.4 KiB, as that of a leak does; the last \
+    let text = "the floor after 25 full collections rose from 156.2 KiB to 273.4 KiB, as is typical of a leak; the last \
                 recorded collection before the dump, 5 ms earlier, left 332.0 KiB";
     let overview = document(&place, "overview", &path)["rows"][0]["recording"].clone();
     let leaks = document(&place, "leaks", &path)["recording"].clone();
@@ -599,7 +599,7 @@ fn the_class_that_grew_most_is_told() {
     let (place, path) =
         place(1000, &[full_collections(&rising, true).finish(), recording(&[LEAK], 1790)].concat());
     let recording = document(&place, "leaks", &path)["recording"].clone();
-    let text = "; of the classes that were counted, a.B grew most, from 48.8 KiB to 239.3 KiB in 40 counts; ";
+    let text = "; among the counted classes, a.B grew most, from 48.8 KiB to 239.3 KiB in 40 counts; ";
     assert!(recording["heap_text"].as_str().unwrap().contains(text), "{recording}");
     let grown = &recording["heap_trend"]["most_grown"];
     assert_eq!((grown["class"].as_str(), grown["last_bytes"].as_i64()), (Some("a.B"), Some(245_000)));

@@ -96,7 +96,7 @@ fn what_has_to_be_in_memory_is_refused_with_numbers() {
     for (query, says) in [
         (
             "SELECT r.a FROM (SELECT n.key AS a, n.other AS b, n.text AS c FROM Node n) r",
-            "the rows of the query",
+            "the rows of a nested query",
         ),
         (
             "SELECT n.key, max(toString(n.text)), min(n.other) FROM Node n GROUP BY n.key",
@@ -106,7 +106,7 @@ fn what_has_to_be_in_memory_is_refused_with_numbers() {
         let refused = run(&dump, index, DATA_KIB, &["oql", query, "--memory", BUDGET]);
         let said = stderr(&refused);
         assert_eq!((refused.status.code(), refused.stdout.len()), (Some(2), 0), "{query}: {said}");
-        let numbers = said.contains(says) && said.contains("more memory than the memory budget leaves (");
+        let numbers = said.contains(says) && said.contains("do not fit into the rest of the memory budget (");
         assert!(numbers && said.contains("hint: --memory SIZE allows more"), "{query}: {said}");
         let much = run(&dump, index, 2_000_000, &["oql", query, "--memory", "2GB", "--format", "json"]);
         let json: Json = serde_json::from_slice(&much.stdout).unwrap();

@@ -258,7 +258,7 @@ fn segments_that_are_lost() {
     for (head, given, why) in [
         (&dump.names, &[0, 2][..], "segment .p1 is missing"),
         (&dump.names, &[1, 2], "segment .p0 is missing"),
-        (&dump.names, &[2], "2 segments are missing, the first is .p0"),
+        (&dump.names, &[2], "2 segments are missing; the first is .p0"),
         (&merged, &[1, 2], ""),
     ] {
         let folder = Folder::new();

@@ -437,16 +437,20 @@ fn rules_of_a_file_are_added_and_checked() {
     let wrong = folder.write("wrong.toml", "[[text]]\nid = \"a\"\nkeywords = [\"abc\"]\nregex = '(a'\n");
     let output = folder.run(&["secrets", &dump, "--rules", &wrong]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("wrong.toml:4:9: not a regular expression"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("wrong.toml:4:9: not a valid regular expression"),
+        "{}",
+        stderr(&output)
+    );
     // All errors of a file, each in a line of its own.
     let wrong = folder.write("wrong.toml", "[[text]]\nid = \"A\"\nkeyword = [\"abc\"]\nregex = 3\n");
     let said = stderr(&folder.run(&["secrets", &dump, "--rules", &wrong]));
     let lines: Vec<_> = said.lines().filter(|line| line.contains(": error: ")).collect();
     for (line, expected) in lines.iter().zip([
         "wrong.toml:1:1: [[text]] has no `keywords`",
-        "wrong.toml:2:6: an `id` has",
+        "wrong.toml:2:6: invalid `id`",
         "wrong.toml:3:1: unknown key `keyword`; did you mean keywords?",
-        "wrong.toml:4:9: `regex` is of type integer; expected a text in quotes",
+        "wrong.toml:4:9: `regex` is of type integer; expected a string in quotes",
     ]) {
         assert!(line.contains(expected), "{said}");
     }

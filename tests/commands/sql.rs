@@ -133,8 +133,8 @@ fn errors_have_a_place_a_hint_and_a_code() {
         ("SELECT * FROM com.acme.Session", 2, "double quotes"),
         ("SELECT nosuch(1)", 2, "no such function"),
         ("SELECT 1 WHERE 0", 1, "no rows"),
-        ("SELECT text('x')", 2, "an object ID is a number"),
-        ("SELECT text(1, 'old')", 2, "is not the name of an attached dump"),
+        ("SELECT text('x')", 2, "expected an object ID: a number"),
+        ("SELECT text(1, 'old')", 2, "must be the name of an attached dump"),
         ("SELECT count(*) FROM objects a, objects b, objects c", 2, "--time-limit"),
     ] {
         let output = place.run(&["sql", query, "--time-limit", "1s"]);

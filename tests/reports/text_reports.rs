@@ -370,7 +370,7 @@ fn compressed_texts() {
     let half = texts.read(&packed[..packed.len() / 2]);
     assert!((1000..50_000).contains(&half.profile.traces.len()), "{}", half.profile.traces.len());
     let last = half.malformed.last().unwrap();
-    assert_eq!(last.expected, "more data of a compressed file that is truncated or damaged");
+    assert_eq!(last.expected, "more data, but the compressed file is truncated or damaged");
 }
 
 #[test]

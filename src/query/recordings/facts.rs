@@ -23,7 +23,7 @@ impl Trace {
     pub fn thread_fact() -> Fact<Self> {
         let thread = |trace: &Self| Some(trace.thread).filter(|thread| *thread != 0).into();
         Fact::new(names::THREAD_SERIAL, thread)
-            .or_null("the trace names none: the agent does with `thread=y` only")
+            .or_null("the trace has no thread: the agent records threads only with `thread=y`")
     }
 }
 
@@ -51,7 +51,7 @@ impl RankedSite {
 
     /// Returns the facts of an allocation site.
     pub fn facts() -> Vec<Fact<Self>> {
-        const SAMPLED: &str = "of samples";
+        const SAMPLED: &str = "the site is estimated from samples";
         vec![
             Fact::new(names::RANK, |row: &Self| row.rank.into()),
             Fact::new(names::CLASS, |row: &Self| (&*row.site.class).into()),
@@ -71,7 +71,7 @@ impl RankedSite {
             Fact::new(names::SAMPLES, |row: &Self| {
                 Some(row.site.samples).filter(|samples| *samples > 0).into()
             })
-            .or_null("unless sampled"),
+            .or_null("the site is not estimated from samples"),
         ]
     }
 }

@@ -278,7 +278,7 @@ fn the_list_is_in_the_documentation() {
     const START: &str = "<!-- numbers that stay: made by src/query/redact/tests.rs -->\n";
     const END: &str = "<!-- end of the numbers that stay -->\n";
     let mut table = String::from(
-        "\n| class | fields | only in instances of | for | what the answer says by it |\n|---|---|---|---|---|\n",
+        "\n| class | fields | only in instances of | for | result computed from it |\n|---|---|---|---|---|\n",
     );
     let joined = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     for rule in &fields_list::FIELDS.kept {

@@ -34,13 +34,13 @@ pub(super) fn definition() -> Definition {
     Definition {
         name: "arrays".into(),
         meaning: "An array".into(),
-        order: "by object".into(),
+        order: "by object ID".into(),
         columns: vec![
             Column::new(names::OBJECT),
             Column::new(names::CLASS_OBJECT).or_null("the dump does not contain its class object"),
             Column::new(names::CLASS).few(),
             Column::new(names::ELEMENT).few(),
-            Column::new(names::LENGTH).or_null("its record cannot be read"),
+            Column::new(names::LENGTH).or_null("the record of the array cannot be read"),
             Column::new(names::SHALLOW_BYTES),
             Column::new(names::RETAINED_BYTES).or_null("it is unreachable"),
         ],

@@ -26,17 +26,21 @@ pub(super) fn definition() -> Definition {
     let no_object = "the dump does not contain its class object";
     Definition {
         name: "classes".into(),
-        meaning: "A class whose class object is in the dump, or of which there are objects".into(),
-        order: "by number".into(),
+        meaning: "A class that has a class object or instances in the dump".into(),
+        order: "by class number".into(),
         columns: vec![
             Column::new(names::CLASS_OBJECT).or_null(no_object),
             Column::new(names::CLASS).few(),
-            Column::new(names::LOADER_OBJECT).or_null("the boot loader, or the dump does not say"),
-            Column::new(names::SUPERCLASS_OBJECT).or_null("it has none, or the dump does not say"),
+            Column::new(names::LOADER_OBJECT)
+                .or_null("the class is of the boot loader, or the loader is not in the dump"),
+            Column::new(names::SUPERCLASS_OBJECT)
+                .or_null("the class has no superclass, or the superclass is not in the dump"),
             Column::new(names::CLASS_NUMBER),
             Column::new(names::INSTANCES),
             Column::new(names::SHALLOW_BYTES),
-            Column::new(names::LOADER_CLASS).few().or_null("the boot loader, or the dump does not say"),
+            Column::new(names::LOADER_CLASS)
+                .few()
+                .or_null("the class is of the boot loader, or the loader is not in the dump"),
             Column::new(names::PACKAGE).few(),
         ],
     }

@@ -23,11 +23,11 @@ pub(super) struct Fields<'a> {
 
 /// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
-    let instance = "it is not a static field, or values are hidden";
+    let instance = "the field is not static, or values are hidden";
     Definition {
         name: "fields".into(),
         meaning: "A field that a class declares".into(),
-        order: "by class; instance fields first".into(),
+        order: "by class, instance fields first".into(),
         columns: vec![
             Column::new(names::CLASS_OBJECT).or_null("the dump does not contain its class object"),
             Column::new(names::CLASS).few(),
@@ -35,7 +35,7 @@ pub(super) fn definition() -> Definition {
             Column::new(names::TYPE).few(),
             Column::new(names::FIELD_NUMBER),
             Column::new(names::IS_STATIC),
-            Column::new(names::TARGET).or_null("it refers to nothing, or is not a static field"),
+            Column::new(names::TARGET).or_null("the field is null, not static, or of a primitive type"),
             Column::new(names::VALUE).or_null(instance).secret(),
         ],
     }

@@ -54,10 +54,10 @@ const NAMES: [usize; 4] = [EVENT, THREAD, METHOD, CLASS];
 
 /// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
-    let none = "events of the type have none";
+    let none = "events of this type have no such value";
     Definition {
         name: "jfr_events".into(),
-        meaning: "An event of the recording of Flight Recorder beside the dump".into(),
+        meaning: "An event of the Flight Recorder recording given with `--recording`".into(),
         order: "as in the file".into(),
         columns: vec![
             Column::new(names::EVENT).few(),
@@ -66,7 +66,7 @@ pub(super) fn definition() -> Definition {
             Column::new(names::THREAD_NAME).few().or_null(none),
             Column::new(names::METHOD).few().or_null("the event has no stack"),
             Column::new(names::LINE).or_null("the event has no stack, or the line is unknown"),
-            Column::new(names::CLASS).few().or_null("the event is about none"),
+            Column::new(names::CLASS).few().or_null("the event has no class"),
             Column::new(names::EVENT_WEIGHT_BYTES).or_null(none),
         ],
     }

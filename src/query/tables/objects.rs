@@ -51,18 +51,18 @@ pub(super) fn definition() -> Definition {
     Definition {
         name: "objects".into(),
         meaning: "An object: an instance, an array or a class object".into(),
-        order: "by object".into(),
+        order: "by object ID".into(),
         columns: vec![
             Column::new(names::OBJECT),
             Column::new(names::CLASS_OBJECT).or_null("the dump does not contain its class object"),
-            Column::new(names::CLASS).few().or_null("the dump does not say"),
+            Column::new(names::CLASS).few().or_null("the class is not in the dump"),
             Column::new(names::KIND).few(),
             Column::new(names::SHALLOW_BYTES),
             Column::new(names::RETAINED_BYTES).or_null(unreachable),
             Column::new(names::DEPTH).or_null(unreachable),
-            Column::new(names::DOMINATOR).or_null("only the roots dominate it, or it is unreachable"),
+            Column::new(names::DOMINATOR).or_null("only GC roots dominate the object, or it is unreachable"),
             Column::new(names::IS_REACHABLE),
-            Column::new(names::HEAP).few().or_null("only Android dumps distinguish heaps"),
+            Column::new(names::HEAP).few().or_null("only Android dumps have several heaps"),
         ],
     }
 }

@@ -131,7 +131,7 @@ impl<'a> OfClass<'a> {
             name: name.to_owned().into(),
             meaning: format!("An instance of {base}{}", if subclasses { " or of a subclass" } else { "" })
                 .into(),
-            order: "by object".into(),
+            order: "by object ID".into(),
             columns,
         };
         let classes = ClassSet::from_classes(context.dump.summary, &all);
@@ -241,7 +241,7 @@ fn columns<'a>(context: &Context<'a>, class: ClassNumber) -> (Vec<Column>, Vec<W
         Column::new(names::CLASS).few(),
         Column::new(names::SHALLOW_BYTES),
         Column::new(names::RETAINED_BYTES).or_null("it is unreachable"),
-        Column::new(names::LENGTH).or_null("it is no array"),
+        Column::new(names::LENGTH).or_null("it is not an array"),
     ];
     let mut taken: FxHashSet<String> = columns.iter().map(|column| column.name.to_lowercase()).collect();
     let mut wants = Vec::new();
@@ -264,7 +264,7 @@ fn columns<'a>(context: &Context<'a>, class: ClassNumber) -> (Vec<Column>, Vec<W
         };
         let owner = context.class_names.get(slot.class.0 as usize).unwrap_or_default();
         let column = Column::field(name, kind, format!("field `{}` of {owner}", slot.name))
-            .or_null("its record does not contain it, or values are hidden");
+            .or_null("the object's record does not contain the field, or values are hidden");
         let column = if slot.kind == BasicType::Object { column } else { column.secret() };
         columns.push(column);
         wants.push((slot.name, slot.kind));

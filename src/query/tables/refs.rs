@@ -57,7 +57,7 @@ pub(super) fn definition() -> Definition {
     Definition {
         name: "refs".into(),
         meaning: "A reference from one object to another".into(),
-        order: "by referrer; the references to class objects last, by target and referrer".into(),
+        order: "by referrer; references to class objects last, by target and referrer".into(),
         columns: vec![
             Column::new(names::REFERRER),
             Column::new(names::REFERENCE),

@@ -37,7 +37,7 @@ pub(super) struct Roots<'a> {
 pub(super) fn definition() -> Definition {
     Definition {
         name: "roots".into(),
-        meaning: "A GC root whose object is in the dump; an object can have several".into(),
+        meaning: "A GC root whose object is in the dump; an object can be several GC roots".into(),
         order: "as in the dump".into(),
         columns: fact_columns::definitions(
             RootRow::facts(),

@@ -73,18 +73,18 @@ pub(super) struct Strings<'a> {
 
 /// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
-    let none = "its characters are not in the dump";
-    let hidden = "its characters are not in the dump, or values are hidden";
+    let none = "the characters are not in the dump";
+    let hidden = "the characters are not in the dump, or values are hidden";
     Definition {
         name: "strings".into(),
         meaning: "An instance of java.lang.String".into(),
-        order: "by object".into(),
+        order: "by object ID".into(),
         columns: vec![
             Column::new(names::OBJECT),
             Column::new(names::TEXT).or_null(none).secret(),
             Column::new(names::LENGTH).or_null(none),
             Column::new(names::HASH).or_null(hidden),
-            Column::new(names::ARRAY).or_null("it has none"),
+            Column::new(names::ARRAY).or_null("the String has no array"),
             Column::new(names::ARRAY_BYTES).or_null("the array is not in the dump"),
         ],
     }

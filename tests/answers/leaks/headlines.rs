@@ -587,7 +587,7 @@ fn pool_with_buffers(max: Option<i32>, sizes: [u64; 2]) -> Dump {
 fn one_buffer_of_a_fixed_size_in_each_thread_of_a_pool_is_content() {
     let kept = "keeps one app.PageBuffer in each of 12 threads";
     let (line, code) = headline(&pool_with_buffers(Some(16), [40_000; 2]));
-    let expected = format!("{kept}: 12 of at most 16 threads, a buffer of 39.1 KiB each: ");
+    let expected = format!("{kept}: 12 of at most 16 threads, each with a buffer of 39.1 KiB: ");
     assert!(line.starts_with("No leak suspect: ThreadLocal ") && line.contains(&expected), "{line}");
     assert_eq!(code, 1);
     // Buffers that grow, a pool without a maximum or above it, and threads of no pool.

@@ -95,7 +95,7 @@ fn an_array_of_a_static_field_that_is_mostly_waste_is_no_leak() {
     heap.model.class_with_statics("app.Service", Some(heap.jdk.object), &[], &fields);
     let (verdict, evidence, code) = verdict(&mut heap);
     assert_eq!((verdict.as_str(), code), ("waste", 1), "{evidence}");
-    assert!(evidence.ends_with("constant_arrays are most of it"), "{evidence}");
+    assert!(evidence.ends_with("which cannot grow and is mostly waste (constant_arrays)"), "{evidence}");
 }
 
 #[test]

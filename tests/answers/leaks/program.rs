@@ -46,7 +46,7 @@ fn the_program_s_own_container_is_named_instead_of_a_library_s() {
     assert!(headline.contains("ArrayList app.jobs.ReportJob.OPEN holds 200 x lib.db.Handle"), "{headline}");
     assert_eq!((&row["verdict"], &row["elements"]), (&"accumulation".into(), &ROWS.into()));
     let evidence: Vec<&str> = row["evidence"].as_array().unwrap().iter().map(text).collect();
-    assert!(evidence.contains(&"each of its elements leads to one lib.db.Row"), "{evidence:?}");
+    assert!(evidence.contains(&"each of its elements holds one lib.db.Row"), "{evidence:?}");
     // Handles of another library, two for each row, and for half of the rows.
     for (package, handles) in [("lib.db", ROWS), ("app.jobs", ROWS * 2), ("app.jobs", ROWS / 2)] {
         let (_, headline) = largest(&mut pool_and_job(package, handles));

@@ -84,7 +84,7 @@ fn long_queries_end() {
         (0..1000).map(|number| format!("toString(d) LIKE \"a{{1,500}}{number}\"")).collect();
     let condition = |text: &str| format!("SELECT count(*) FROM HeapZoo$D d WHERE {text}");
     for (query, code, said) in [
-        (format!("SELECT {} FROM x", "(".repeat(1_000_000)), 2, "nested more than 48 deep"),
+        (format!("SELECT {} FROM x", "(".repeat(1_000_000)), 2, "nested more than 48 levels deep"),
         (condition(&format!("d{} = null", ".p".repeat(200_000))), 2, "at most 1000 steps"),
         (condition(&format!("{}d.z", "not ".repeat(200_000))), 0, "count(*)\n0\n"),
         (condition(&format!("{}d.z", "d.z or ".repeat(100_000))), 0, "count(*)\n0\n"),

@@ -143,7 +143,7 @@ fn the_unused_ends_of_buffers() {
     let by_zeros = size(100) - size(30);
     let waste = shop.waste();
     assert_eq!(
-        waste.part("unused_array_ends", "by the count of java.lang.AbstractStringBuilder"),
+        waste.part("unused_array_ends", "beyond the length stored in java.lang.AbstractStringBuilder"),
         (2, by_count)
     );
     assert_eq!(waste.part("unused_array_ends", "zeros at the end of byte[]"), (1, by_zeros));
@@ -200,7 +200,7 @@ fn boxes_but_those_that_the_jvm_shares() {
     let waste = shop.waste();
     assert_eq!(waste.sum("boxed_numbers"), (6, 5 * integer + long));
     assert_eq!(waste.part("boxed_numbers", "java.lang.Integer"), (5, 5 * integer));
-    assert_eq!(waste.part("boxed_numbers", "in the range of the caches"), (4, 3 * integer + long));
+    assert_eq!(waste.part("boxed_numbers", "within the range of the caches"), (4, 3 * integer + long));
     assert_eq!(waste.field("boxed_numbers", "acme.Account.number"), (6, 5 * integer + long));
 }
 

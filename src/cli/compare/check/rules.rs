@@ -222,8 +222,8 @@ mod tests {
             errors(text),
             [
                 "r.toml:1:1: the rule has no limit; write max or min, for example max = \"50 MiB\"",
-                "r.toml:4:1: unknown key `maximum`; the keys of [[rule]] are name, severity, measure, of, objects, min, max, optional",
-                "r.toml:6:8: `name` is of type integer; expected a text in quotes",
+                "r.toml:4:1: unknown key `maximum`; the valid keys of [[rule]] are name, severity, measure, of, objects, min, max, optional",
+                "r.toml:6:8: `name` is of type integer; expected a string in quotes",
                 "r.toml:9:7: `max` is `3 MiB`; expected a number of 0 or more, for example 100",
             ]
         );

@@ -58,7 +58,7 @@ pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
             row.suspect.reason.as_ref().map_or(Value::Null, reason)
         })
         .csv(|row| row.suspect.reason.as_ref().map(Reason::name).into())
-        .or_null("it is a holder"),
+        .or_null("the verdict is `holder`"),
         Column::new(names::MAT_VERDICT, |row: &SuspectLine<'a>| {
             row.suspect.mat_verdict.map(LeakVerdict::name).into()
         })

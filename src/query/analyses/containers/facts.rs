@@ -17,7 +17,7 @@ pub trait ContainerRow: Sized {
 
     /// Returns the facts about the container.
     fn container_facts() -> Vec<Fact<Self>> {
-        const NONE: &str = "it is no container";
+        const NONE: &str = "not a container";
         vec![
             Fact::new(names::CONTAINER_FAMILY, |row: &Self| {
                 row.container().map(|one| one.family.name()).into()
@@ -32,7 +32,7 @@ pub trait ContainerRow: Sized {
 
     /// Returns the facts about the elements of the collections in the container.
     fn nested_facts() -> Vec<Fact<Self>> {
-        const NONE: &str = "its elements are no collections, or these have little of it, or different things";
+        const NONE: &str = "the elements are not collections, retain little of the container, or hold elements of different kinds";
         vec![
             Fact::new(names::NESTED_ELEMENTS, |row: &Self| {
                 row.nested_elements().map(|nested| nested.elements).into()

@@ -204,7 +204,7 @@ struct FrameworkFile {
 
 fn read(root: &TomlTable<'_>) -> FrameworkFile {
     root.check_keys(TOP);
-    let framework = root.required_text("framework", "write framework = \"its name\"");
+    let framework = root.required_text("framework", "write framework = \"Name of the framework\"");
     let framework: Arc<str> = framework.map_or("", |name| name.text).into();
     let owned = |key| root.text(key).map(|text| text.text.to_owned());
     let mut rules = Vec::new();
@@ -223,7 +223,7 @@ fn read(root: &TomlTable<'_>) -> FrameworkFile {
     let passed = section("passed", PASSED).map_or_else(Vec::new, |table| table.texts("classes"));
     let pooled = section("memory", MEMORY).map_or_else(Vec::new, |table| table.texts("pooled"));
     if rules.is_empty() && passed.is_empty() && pooled.is_empty() && !root.has_errors() {
-        root.report("there are no rules; a rule begins with [[class]]");
+        root.report("there are no rules in the file; a rule begins with [[class]]");
     }
     let about = FrameworkAbout {
         framework: framework.to_string(),
@@ -242,7 +242,7 @@ fn read(root: &TomlTable<'_>) -> FrameworkFile {
 
 fn pooled_field(name: &TomlText<'_>) -> Option<PooledField> {
     let Some((class, field)) = name.text.rsplit_once('.') else {
-        name.report("expected class and field: \"com.acme.Pool.memory\"");
+        name.report("expected a class and a field, for example \"com.acme.Pool.memory\"");
         return None;
     };
     Some(PooledField { class: class.into(), field: field.into() })
@@ -266,7 +266,7 @@ fn class_rule(table: &TomlTable<'_>, class: &str, framework: &Arc<str>) -> Frame
     for (name, value) in table.table("facts").map(|facts| facts.entries()).into_iter().flatten() {
         let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
         if name.text == THIS || name.text.is_empty() || !name.text.bytes().all(is_name) {
-            name.report("a fact is named in small letters, digits and `_`, and not `this`");
+            name.report("invalid name of a fact; use lowercase letters, digits and `_`, but not `this`");
         }
         facts.extend(value.and_then(|value| Some((name.text.to_owned(), expression(&value, &names)?))));
         names.push(name.text);
@@ -274,7 +274,7 @@ fn class_rule(table: &TomlTable<'_>, class: &str, framework: &Arc<str>) -> Frame
     let tables = table.tables("says");
     let says: Vec<_> = tables.iter().filter_map(|table| sentence(table, &names)).collect();
     if facts.len() > MAX_PARTS || says.len() > MAX_PARTS {
-        table.report(format!("a rule can have at most {MAX_PARTS} facts and sentences"));
+        table.report(format!("a rule can have at most {MAX_PARTS} facts and {MAX_PARTS} sentences"));
     }
     FrameworkRule {
         framework: framework.clone(),
@@ -304,7 +304,7 @@ fn entries(path: &TomlText<'_>) -> Option<BoundExpression> {
     let is_field =
         |name: &str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '$'));
     if !path.text.split('.').all(is_field) {
-        path.report("`entries` is a path of fields: \"sessions\", \"a.b\"");
+        path.report("`entries` must be a path of fields, for example \"sessions\" or \"a.b\"");
         return None;
     }
     let parsed = BoundExpression::parse(&format!("{THIS}.{}", path.text), &|name| name == THIS);

@@ -97,7 +97,9 @@ fn parts(
         }
         at += plain;
         match text.as_bytes().get(at) {
-            None if in_brackets => return Err((start.saturating_sub(1), "`[` without `]`".to_owned())),
+            None if in_brackets => {
+                return Err((start.saturating_sub(1), "`]` is missing after this `[`".to_owned()));
+            }
             None => return Ok((found, at)),
             Some(b'[') if !in_brackets => {
                 let (inner, end) = parts(text, at + 1, true, is_fact)?;
@@ -107,11 +109,16 @@ fn parts(
             Some(b']') if in_brackets => return Ok((found, at + 1)),
             Some(b'{') => {
                 let inner = text.get(at + 1..).unwrap_or_default();
-                let end = inner.find('}').ok_or((at, "`{` without `}`".to_owned()))?;
+                let end = inner.find('}').ok_or((at, "`}` is missing after this `{`".to_owned()))?;
                 found.push(fact(inner.get(..end).unwrap_or_default(), at + 1, is_fact)?);
                 at += end + 2;
             }
-            Some(_) => return Err((at, "brackets do not match here".to_owned())),
+            Some(_) => {
+                return Err((
+                    at,
+                    "unexpected bracket; brackets must be paired, and `[...]` cannot contain `[`".to_owned(),
+                ));
+            }
         }
     }
 }
@@ -119,7 +126,10 @@ fn parts(
 fn fact(text: &str, at: usize, is_fact: &dyn Fn(&str) -> bool) -> Result<TemplatePart, (usize, String)> {
     let (name, form) = text.split_once(':').map_or((text, None), |(name, form)| (name, Some(form)));
     if !is_fact(name) {
-        return Err((at, format!("there is no fact `{}`", name.escape_debug())));
+        return Err((
+            at,
+            format!("unknown fact `{}`; a fact must be declared in [class.facts]", name.escape_debug()),
+        ));
     }
     let form = match (form, form.and_then(|form| form.strip_prefix('#'))) {
         (None, _) => Form::Plain,
@@ -133,7 +143,7 @@ fn fact(text: &str, at: usize, is_fact: &dyn Fn(&str) -> bool) -> Result<Templat
         (Some(form), None) => {
             let known = FORMS.iter().find(|(name, _)| *name == form).map(|(_, form)| form.clone());
             let names: Vec<&str> = FORMS.iter().map(|(name, _)| *name).collect();
-            let what = format!("forms are {} and #noun", names.join(", "));
+            let what = format!("unknown form; the forms are {} and #noun", names.join(", "));
             known.ok_or((at + name.len() + 1, what))?
         }
     };

@@ -47,35 +47,32 @@ fn errors_name_line_and_column() {
         ),
         (
             "framework = \"F\"\n[[class]]\nname = \"a\"\n[class.facts]\nx = \"y\"",
-            "own.toml:5:6: there is no name y",
+            "own.toml:5:6: unknown name y",
         ),
         (
             "framework = \"F\"\n[[class]]\nname = \"a\"\n[class.facts]\nx = \"z\"\nz = \"1\"",
-            "own.toml:5:6: there is no name z",
+            "own.toml:5:6: unknown name z",
         ),
         (
             "framework = \"F\"\n[[class]]\nname = \"a\"\n[class.facts]\nThis = \"1\"",
-            "own.toml:5:1: a fact is named",
+            "own.toml:5:1: invalid name of a fact",
         ),
         (
             "framework = \"F\"\n[[class]]\nname = \"a\"\n[class.facts]\nx = \"(SELECT count(*) FROM java.lang.String s)\"",
-            "own.toml:5:28: select from values",
+            "own.toml:5:28: rules can select only from values",
         ),
         (
             "framework = \"F\"\n[[class]]\nname = \"a\"\n[class.facts]\nx = \"(SELECT y FROM OBJECTS (this.a) e)\"",
-            "own.toml:5:14: there is no name y",
+            "own.toml:5:14: unknown name y",
         ),
         (
             "framework = \"F\"\n[[class]]\nname = \"a\"\n[class.facts]\nx = \"count(this)\"",
             "own.toml:5:6: aggregates",
         ),
-        (
-            "framework = \"F\"\n[[class]]\nname = \"a\"\ncalled = \"a {b}\"",
-            "own.toml:4:14: there is no fact `b`",
-        ),
+        ("framework = \"F\"\n[[class]]\nname = \"a\"\ncalled = \"a {b}\"", "own.toml:4:14: unknown fact `b`"),
         (
             "framework = \"F\"\n[[class]]\nname = \"a\"\nentries = \"a[0]\"",
-            "own.toml:4:11: `entries` is a path",
+            "own.toml:4:11: `entries` must be a path",
         ),
         (
             "framework = \"F\"\n[[class]]\nname = \"a\"\n[[class.says]]\n",

@@ -12,20 +12,20 @@ impl Suspect {
             Fact::new(names::KIND, |suspect: &Self| suspect.kind.name().into()),
             Fact::new(names::RULE, |suspect: &Self| suspect.rule.name().into()),
             Fact::new(names::VERDICT, |suspect: &Self| suspect.own_verdict().map(LeakVerdict::name).into())
-                .or_null("it is one of MAT's"),
+                .or_null("the row is a suspect of Eclipse MAT (`rule` is `mat`)"),
             Fact::new(names::WHAT, |suspect: &Self| suspect.what.name().into()),
             Fact::new(names::CLASS, |suspect: &Self| {
                 suspect.group_class.as_ref().or(suspect.object.class.as_ref()).into()
             })
-            .or_null("the dump does not say"),
+            .or_null("the class is not in the dump"),
             Fact::new(names::OBJECT, |suspect: &Self| {
                 (suspect.kind == SuspectKind::Single).then_some(suspect.object.object).into()
             })
-            .or_null("it is a group"),
+            .or_null("the suspect is a group"),
             Fact::new(names::LABEL, |suspect: &Self| {
                 suspect.object.label.as_ref().filter(|_| suspect.kind == SuspectKind::Single).into()
             })
-            .or_null("there are none, or it is a group")
+            .or_null("the object has no label, or the suspect is a group")
             .secret(),
             Fact::new(names::OBJECTS, |suspect: &Self| suspect.objects.into()),
             Fact::new(names::SHALLOW_BYTES, |suspect: &Self| suspect.shallow_bytes.into()),

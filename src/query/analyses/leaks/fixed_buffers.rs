@@ -55,7 +55,7 @@ pub(super) fn describe(
             .map(|(name, number)| (name.to_owned(), FrameworkFact::Whole(number.cast_signed())))
             .into(),
         text: Some(format!(
-            "{} of at most {max} threads, a buffer of {} each",
+            "{} of at most {max} threads, each with a buffer of {}",
             local.threads,
             HumanBytes(buffer_bytes)
         )),

@@ -106,8 +106,11 @@ impl LoaderGroup {
 
     /// Describes the evidence for the verdict on the group.
     fn evidence(&self) -> String {
-        let what =
-            if self.are_closed { "they are closed" } else { "each has its own classes of the same names" };
+        let what = if self.are_closed {
+            "the class loaders are closed"
+        } else {
+            "each class loader defines its own classes with the same names"
+        };
         what.to_owned()
     }
 }

@@ -146,10 +146,14 @@ pub(super) fn suspect(
         evidence.push("an allocation of a direct buffer failed".to_owned());
     }
     if let Some(limit) = limit.filter(|_| is_near) {
-        evidence.push(format!("{} of at most {} are reserved", HumanBytes(reserved), HumanBytes(limit)));
+        evidence.push(format!(
+            "{} of at most {} of direct memory are reserved",
+            HumanBytes(reserved),
+            HumanBytes(limit)
+        ));
     }
     if is_large {
-        evidence.push(format!("it is more than a third of the heap of {}", HumanBytes(heap_bytes)));
+        evidence.push(format!("its size is more than a third of the heap of {}", HumanBytes(heap_bytes)));
     }
     let field = found.owners.first().and_then(|owner| owner.field.clone());
     let used = OffHeapUse { buffers: all, field, limit_bytes: found.limit_bytes };

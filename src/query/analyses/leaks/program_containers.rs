@@ -110,7 +110,7 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
         let explained = ExplainedObjects { class, objects, retained_bytes, tops };
         if let Some(container) = self.leading_to(&explained, owner) {
             let object = addresses.index_of(container.object)?;
-            let evidence = format!("each of its elements leads to one {class}");
+            let evidence = format!("each of its elements holds one {class}");
             let container = Container { is_shared: false, ..container.clone() };
             return Some(PreferredContainer { container, object, evidence });
         }
@@ -120,7 +120,7 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
         let object = addresses.index_of(container.object)?;
         let are_many = is_share(objects, container.elements, MIN_LEADING);
         let are_parts = are_many && objects <= container.elements.saturating_mul(FEW_PARTS);
-        let evidence = format!("{} x {class} are in it or below", group_digits(objects));
+        let evidence = format!("it holds {} x {class}, directly or indirectly", group_digits(objects));
         // Its elements may be wrappers of the library around these objects.
         let are_wrapped = objects == container.elements && !is_of_jdk(class);
         let element_class = if are_wrapped { Some(class.clone()) } else { container.element_class.clone() };
@@ -283,7 +283,7 @@ impl Suspects {
             if let Some(row) = added.and_then(|at| self.rows.get_mut(at)) {
                 row.covers =
                     if contents::is_most(container.retained_bytes, held) { vec![holder] } else { Vec::new() };
-                row.evidence.push("its size is that by strong references alone".to_owned());
+                row.evidence.push("its size counts only strong references".to_owned());
             }
         }
     }

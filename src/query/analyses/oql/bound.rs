@@ -74,21 +74,25 @@ fn check<'n>(
     match &node.expression {
         Expression::Name(name) if !aliases.contains(&name.as_str()) && !is_bound(name) => {
             let text = format!(
-                "there is no name {}; names are `this`, facts before this one, and aliases",
+                "unknown name {}; use `this`, a fact declared earlier, or an alias",
                 super::builtins::cut(name)
             );
             return Err(OqlError::new(node.start, text));
         }
-        Expression::Row => return Err(OqlError::new(node.start, "write `this.@...`")),
+        Expression::Row => return Err(OqlError::new(node.start, "no row is in scope; write `this.@...`")),
         Expression::Aggregate(..) if aliases.is_empty() => {
-            let text = "aggregates belong in a query: (SELECT count(*) FROM OBJECTS (this.list[0:-1]) e)";
+            let text =
+                "aggregates are allowed only in a query: (SELECT count(*) FROM OBJECTS (this.list[0:-1]) e)";
             return Err(OqlError::new(node.start, text));
         }
         Expression::Query(query) => check_query(query, aliases, is_bound)?,
         Expression::InQuery(_, query, _) => check_query(query, aliases, is_bound)?,
         Expression::Is(_, _, at) => {
             // Such a comparison is an error if the dump does not contain the class.
-            return Err(OqlError::new(*at, "write classof(x).@name = \"class\""));
+            return Err(OqlError::new(
+                *at,
+                "rules cannot use this comparison; write classof(x).@name = \"class\"",
+            ));
         }
         _ => {}
     }
@@ -107,7 +111,10 @@ fn check_query<'n>(
             SelectSource::Value(node) => check(node, &mut Vec::new(), is_bound)?,
             SelectSource::Query(query) => check_query(query, &mut Vec::new(), is_bound)?,
             _ => {
-                return Err(OqlError::new(from.at, "select from values: FROM OBJECTS (this.list[0:-1]) e"));
+                return Err(OqlError::new(
+                    from.at,
+                    "rules can select only from values: FROM OBJECTS (this.list[0:-1]) e",
+                ));
             }
         }
         let Some(alias) = from
@@ -117,7 +124,7 @@ fn check_query<'n>(
         else {
             return Err(OqlError::new(
                 from.at,
-                "write FROM OBJECTS and an alias: FROM OBJECTS (this.list[0:-1]) e",
+                "OBJECTS or the alias is missing; write FROM OBJECTS (this.list[0:-1]) e",
             ));
         };
         aliases.push(alias);

@@ -230,15 +230,15 @@ pub(super) fn no_function(at: usize, name: &str, lower: &str) -> OqlError {
     const NAMES: &str = "toString, toHex, dominators, dominatorof, outbounds, inbounds, classof, frame, locals, chain, coalesce, \
                          eval, sizeof, rsizeof, objectid, root, count, sum, min, max, avg";
     let instead = match lower {
-        "tohtml" => "write toString(x), or select the object itself",
-        "identical" => "write a = b",
-        "reachables" => "write SELECT AS RETAINED SET * FROM OBJECTS 0x...",
-        "livepaths" => "OQL cannot search for paths",
-        "foreachreferrer" => "write SELECT OBJECTS inbounds(x)",
-        "foreachreferee" => "write SELECT OBJECTS outbounds(x)",
-        "length" => "write x.@length, or x.size() of a list",
+        "tohtml" => "use toString(x), or select the object itself",
+        "identical" => "use a = b",
+        "reachables" => "use SELECT AS RETAINED SET * FROM OBJECTS 0x...",
+        "livepaths" => "OQL cannot search for paths to GC roots",
+        "foreachreferrer" => "use SELECT OBJECTS inbounds(x)",
+        "foreachreferee" => "use SELECT OBJECTS outbounds(x)",
+        "length" => "use x.@length, or x.size() for a list",
         "filter" | "map" | "sort" | "unique" | "concat" | "contains" | "unwrap" | "wrap" | "toarray" => {
-            "it is part of jhat's JavaScript: write WHERE, DISTINCT, ORDER BY or a nested query"
+            "it is a JavaScript function of jhat; use WHERE, DISTINCT, ORDER BY or a nested query"
         }
         _ => return OqlError::new(at, format!("unknown function {}; the functions are {NAMES}", cut(name))),
     };
@@ -252,8 +252,10 @@ pub(super) fn no_function(at: usize, name: &str, lower: &str) -> OqlError {
 /// Returns the alternative to jhat's `heap` and `function` constructs.
 pub(super) fn no_script(name: &str) -> Option<&'static str> {
     match name {
-        "heap" => Some("jhat's `heap` is JavaScript: write FROM class, or use ${snapshot}"),
-        "function" => Some("JavaScript functions are not supported: write the condition in WHERE"),
+        "heap" => {
+            Some("jhat's JavaScript object `heap` is not supported: use FROM and a class, or ${snapshot}")
+        }
+        "function" => Some("JavaScript functions are not supported: use WHERE with a condition"),
         _ => None,
     }
 }
@@ -319,7 +321,7 @@ pub(super) fn method(name: &str, arguments: usize, at: usize) -> Result<CallTarg
     }
     let Some((_, method, least, most)) = METHODS.iter().find(|(known, ..)| *known == name) else {
         let names: Vec<&str> = METHODS.iter().map(|(name, ..)| *name).collect();
-        let all = "the methods are get...() of attributes,";
+        let all = "the methods are get...() for each attribute,";
         let hint = suggestions::did_you_mean_one_of(name, &names, names.len(), all);
         return Err(OqlError::new(at, format!("unknown method {}(); {hint}", cut(name))));
     };

@@ -74,7 +74,7 @@ pub(super) fn too_much(at: usize, what: &str, room: &ScratchArena) -> OqlError {
     let left = HumanBytes(room.remaining_bytes());
     OqlError::memory(
         at,
-        format!("{what} take more memory than the memory budget leaves ({left}); select less"),
+        format!("{what} do not fit into the rest of the memory budget ({left}); select less"),
     )
 }
 

@@ -76,7 +76,10 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, OqlError> {
             _ => match SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) {
                 Some(symbol) => (TokenKind::Symbol(symbol), symbol.len()),
                 None if first == '$' => {
-                    return Err(OqlError::new(at, "expected ${snapshot}, or the alias in ${ }"));
+                    return Err(OqlError::new(
+                        at,
+                        "unexpected `$`; expected ${snapshot}, or an alias in ${ }",
+                    ));
                 }
                 None => return Err(OqlError::new(at, format!("unexpected `{first}`"))),
             },
@@ -121,7 +124,7 @@ fn quoted_text(rest: &str, quote: char, at: usize) -> Result<(TokenKind, usize),
             (c, false) => text.push(c),
         }
     }
-    Err(OqlError::new(at, format!("unterminated text: {quote} is missing")))
+    Err(OqlError::new(at, format!("unterminated string: {quote} is missing")))
 }
 
 /// Converts a text in single quotes: `'a'` becomes a character, `'abc'` a text.

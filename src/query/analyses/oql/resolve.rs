@@ -116,7 +116,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
     /// Resolves the names in a condition.
     pub(super) fn condition(&mut self, node: &ExpressionNode) -> Result<Code, OqlError> {
         if !is_condition(node) {
-            let text = "WHERE needs a condition: compare this with a value";
+            let text = "WHERE needs a condition, and this is a value; compare it with another value";
             return Err(OqlError::new(node.start, text));
         }
         self.code(node)
@@ -232,10 +232,16 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                 let alias = self.select.from.alias.as_deref().unwrap_or("alias");
                 let first: Vec<String> =
                     columns.iter().take(5).map(|name| format!("{alias}.\"{}\"", cut(name))).collect();
-                Err(OqlError::new(at, format!("rows have several columns here: write {}", first.join(", "))))
+                Err(OqlError::new(
+                    at,
+                    format!(
+                        "the alias stands for several columns here; select one of them: {}",
+                        first.join(", ")
+                    ),
+                ))
             }
             NameScope::Nothing => {
-                Err(OqlError::new(at, "no row is available in FROM, not even that of an enclosing query"))
+                Err(OqlError::new(at, "FROM cannot refer to rows, not even to those of the enclosing query"))
             }
         }
     }
@@ -318,7 +324,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                         }
                     }
                     ("matches" | "resolveValue", [_]) => {
-                        return Err(OqlError::new(step.at, format!("{name}() takes a text in quotes")));
+                        return Err(OqlError::new(step.at, format!("{name}() takes a string in quotes")));
                     }
                     (name, arguments) => {
                         codes.push(match builtins::method(name, arguments.len(), step.at)? {
@@ -444,7 +450,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                 "IPrimitiveArray" => TestedKind::PrimitiveArray,
                 "IObject" => TestedKind::Any,
                 _ => {
-                    let text = "the classes of MAT's model are IObject, IClass, IInstance, IArray, IObjectArray, IPrimitiveArray";
+                    let text = "unknown class of MAT's model; the classes are IObject, IClass, IInstance, IArray, IObjectArray, IPrimitiveArray";
                     return Err(OqlError::new(at, text));
                 }
             });

@@ -39,7 +39,7 @@ impl Select {
         match items.as_slice() {
             [item] if self.is_row(&item.node) => Ok(RowShape::Objects),
             [_] if self.is_objects => Ok(RowShape::Given),
-            _ if self.is_objects => Err(OqlError::new(self.at, "SELECT OBJECTS takes one item")),
+            _ if self.is_objects => Err(OqlError::new(self.at, "SELECT OBJECTS takes only one expression")),
             items => Ok(RowShape::Columns(items)),
         }
     }
@@ -212,7 +212,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             } else if answer.columns.as_ref().map(Vec::len) != columns.as_ref().map(Vec::len) {
                 return Err(OqlError::new(
                     select.at,
-                    "all parts of a UNION must have the same number of columns, or all objects",
+                    "all parts of a UNION must return objects, or the same number of columns",
                 ));
             }
             match (answer.parts.last_mut(), part) {
@@ -263,7 +263,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             let RowShape::Columns(items) = shape else {
                 return Err(OqlError::new(
                     select.at,
-                    "a grouped query returns columns: SELECT key, count(*)",
+                    "a query with groups or aggregates must select columns, for example SELECT key, count(*)",
                 ));
             };
             let table = source.table().cloned();
@@ -337,7 +337,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         ask: &dyn SubqueryEvaluator,
     ) -> Result<Objects, OqlError> {
         if source.table().is_some() {
-            let text = "AS RETAINED SET needs objects, but the selection returns values";
+            let text = "AS RETAINED SET needs objects, but FROM returns values";
             return Err(OqlError::new(select.from.at, text));
         }
         let classes = self.row_classes(source);
@@ -394,7 +394,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             if let Some(wrong) = not_grouped(node, &is_key) {
                 return Err(OqlError::new(
                     wrong.start,
-                    "not the same for all rows of a group: add it to GROUP BY, or use count, sum, min, max or avg",
+                    "the value can differ within a group; add it to GROUP BY, or use count, sum, min, max or avg",
                 ));
             }
         }
@@ -429,11 +429,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         if self.bound.is_some() || self.kept.take(self.dump.graph, bytes) {
             return Ok(());
         }
-        Err(kept::too_much(
-            at,
-            "the rows of the query in FROM or in an expression",
-            self.kept.room(self.dump.graph),
-        ))
+        Err(kept::too_much(at, "the rows of a nested query", self.kept.room(self.dump.graph)))
     }
 
     /// Returns the objects that are rows of the given SELECT results, or are contained in their values.

@@ -36,7 +36,7 @@ impl Evaluator<'_, '_> {
                 if found.is_empty() {
                     return Err(OqlError::unknown(
                         from.at,
-                        format!("no class name matches \"{}\"", cut(pattern)),
+                        format!("no class in the dump matches \"{}\"", cut(pattern)),
                     ));
                 }
                 found
@@ -66,7 +66,7 @@ impl Evaluator<'_, '_> {
                         .ok_or_else(|| {
                             OqlError::unknown(
                                 from.at,
-                                format!("no object has @objectId {index}; addresses are written 0x..."),
+                                format!("no object has @objectId {index}; object IDs begin with 0x"),
                             )
                         })
                 });
@@ -114,8 +114,7 @@ impl Evaluator<'_, '_> {
             return Ok(Objects::Set(objects));
         }
         if of_class < objects.len() {
-            let text =
-                "not all of these objects are classes: use FROM OBJECTS to select the objects themselves";
+            let text = "not all of these objects are class objects; use FROM OBJECTS to select the objects themselves";
             return Err(OqlError::new(from.at, text));
         }
         let classes: Vec<ClassNumber> =
@@ -168,7 +167,7 @@ impl Evaluator<'_, '_> {
         }
         if !from.is_objects {
             let text =
-                "not all of these values are classes: use FROM OBJECTS to select the values themselves";
+                "not all of these values are class objects; use FROM OBJECTS to select the values themselves";
             return Err(OqlError::new(from.at, text));
         }
         Ok(table_of(values))
@@ -258,6 +257,6 @@ fn table_of(values: Vec<ExpressionValue>) -> Objects {
 
 /// Returns the error for a table with too many rows.
 pub(super) fn too_many(at: usize) -> OqlError {
-    let text = format!("FROM accepts at most {MAX_ROWS} rows of columns: add WHERE or LIMIT");
+    let text = format!("FROM accepts at most {MAX_ROWS} rows with columns; add WHERE or LIMIT");
     OqlError::new(at, text)
 }

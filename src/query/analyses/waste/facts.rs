@@ -9,11 +9,12 @@ impl FieldSum {
     /// Returns the facts about a field, or a group of fields.
     pub fn facts() -> Vec<Fact<Self>> {
         vec![
-            Fact::new(names::FIELD, |field: &Self| field.name().into())
-                .or_null("only GC roots hold it, it is the boot loader, or the kind has no fields"),
+            Fact::new(names::FIELD, |field: &Self| field.name().into()).or_null(
+                "only GC roots hold the objects, or the row is of the boot loader (`--group-by loader`)",
+            ),
             Fact::new(names::IS_STATIC, |field: &Self| field.is_static.into()),
             Fact::new(names::LOADER_OBJECT, |field: &Self| field.loader.into())
-                .or_null("fields are grouped by something else"),
+                .or_null("without `--group-by loader`"),
             Fact::new(names::OBJECTS, |field: &Self| field.count.into()),
             Fact::new(names::WASTED_BYTES, |field: &Self| field.wasted_bytes.into()),
         ]

@@ -191,11 +191,11 @@ impl Findings {
         for (key, sum) in &self.parts {
             let key = match *key {
                 PartKey::Class(class) => ("", name(class)),
-                PartKey::Buffer(class) => ("by the count of ", name(class)),
+                PartKey::Buffer(class) => ("beyond the length stored in ", name(class)),
                 PartKey::Zeros(class) => ("zeros at the end of ", name(class)),
                 PartKey::Table => ("with a table", ""),
                 PartKey::NoTable => ("without a table", ""),
-                PartKey::Cached => ("in the range of the caches", ""),
+                PartKey::Cached => ("within the range of the caches", ""),
             };
             by_name.entry(key).or_default().add(*sum);
         }

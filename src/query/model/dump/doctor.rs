@@ -115,7 +115,7 @@ impl Finding {
 
     /// Creates the finding for several runs in a text report.
     pub fn of_runs(runs: u32, read: u32) -> Self {
-        let text = format!("the text contains {runs} runs; this is number {read}");
+        let text = format!("the file contains {runs} runs; run {read} was read");
         Self::new(Severity::Note, Subject::SeveralRuns, text)
     }
 }
@@ -175,7 +175,7 @@ pub fn doctor(heap: &Heap, graph: Option<&ObjectGraph>) -> Diagnosis {
         note(u64::from(roots.boot_classes_assumed), Subject::BootClassesAssumed, text);
     }
     let (there, read) = (summary.facts().heap_dumps.get(), summary.facts().heap_dump.get());
-    let text = format!("the file contains {there} heap dumps; this is number {read}");
+    let text = format!("the file contains {there} heap dumps; heap dump {read} was read");
     note(u64::from(there > 1), Subject::SeveralHeapDumps, text);
     findings.sort_rows_by_key(|finding| std::cmp::Reverse(finding.severity));
     Diagnosis { extent, findings }

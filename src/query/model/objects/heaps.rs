@@ -16,10 +16,10 @@ const CHUNK: u32 = 1 << 16;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoHeap {
     /// The dump does not distinguish heaps.
-    #[error("the dump contains no HEAP DUMP INFO records: only Android dumps distinguish heaps")]
+    #[error("the dump contains no HEAP DUMP INFO records, which name the heaps of Android dumps")]
     None,
     /// The dump distinguishes heaps, but none has this name.
-    #[error("there is no heap `{0}` in the dump; its heaps are {1}")]
+    #[error("there is no heap `{0}` in the dump; the heaps are {1}")]
     Other(String, String),
 }
 

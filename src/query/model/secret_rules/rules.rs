@@ -237,7 +237,7 @@ fn compile(written: &str) -> Result<Regex, String> {
         .build();
     built.map_err(|error| {
         let said: String = error.to_string().replace('\n', " ").chars().take(300).collect();
-        format!("not a regular expression: {said}")
+        format!("not a valid regular expression: {said}")
     })
 }
 
@@ -253,7 +253,7 @@ fn rules(root: &TomlTable<'_>, check: &dyn Fn(&str) -> Result<(), String>) -> Se
         names: root.table("names").as_ref().and_then(names).map(Arc::new),
     };
     if rules.rules().next().is_none() && rules.names.is_none() && !root.has_errors() {
-        root.report("there are no rules; a rule begins with [[text]], [[held]] or [[named]]");
+        root.report("there are no rules in the file; a rule begins with [[text]], [[held]] or [[named]]");
     }
     rules
 }
@@ -265,7 +265,7 @@ fn secret_rule(table: &TomlTable<'_>) -> Option<SecretRule> {
     let id = id?;
     let is_id = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if id.text.is_empty() || id.text.len() > 64 || !id.text.bytes().all(is_id) {
-        id.report("an `id` has lowercase letters, digits and `-`, at most 64");
+        id.report("invalid `id`; use at most 64 lowercase letters, digits and `-`");
     }
     let name = name.map_or(id.text, |name| name.text);
     Some(SecretRule { id: id.text.to_owned(), name: name.chars().take(200).collect(), level })
@@ -273,13 +273,13 @@ fn secret_rule(table: &TomlTable<'_>) -> Option<SecretRule> {
 
 /// Returns a list of texts, or a single text as a list. Reports an empty list, and empty texts.
 fn list<'r>(table: &TomlTable<'r>, key: &str) -> Vec<TomlText<'r>> {
-    let expected = format!("expected 1 to {MAX_KEYWORDS} texts, none of them empty");
+    let expected = format!("expected 1 to {MAX_KEYWORDS} strings, none of them empty");
     let texts = table.text_or_texts(key);
     if let Some(empty) = texts.iter().find(|text| text.text.is_empty()) {
-        empty.report(format!("`{key}` has an empty text; {expected}"));
+        empty.report(format!("`{key}` contains an empty string; {expected}"));
     }
     if table.require(key, &expected) && (table.has_empty_array(key) || texts.len() > MAX_KEYWORDS) {
-        table.report_at(key, format!("`{key}` has {} texts; {expected}", texts.len()));
+        table.report_at(key, format!("`{key}` contains {} strings; {expected}", texts.len()));
     }
     texts
 }
@@ -293,10 +293,12 @@ fn text_rule(table: &TomlTable<'_>, check: &dyn Fn(&str) -> Result<(), String>) 
     let about = secret_rule(table);
     let keywords = list(table, "keywords");
     for keyword in keywords.iter().filter(|keyword| keyword.text.len() == 1 || !keyword.text.is_ascii()) {
-        keyword
-            .report(format!("keyword `{}`; expected at least 2 characters, all ASCII", quoted(keyword.text)));
+        keyword.report(format!(
+            "invalid keyword `{}`; expected at least 2 characters, all of them ASCII",
+            quoted(keyword.text)
+        ));
     }
-    let regex = table.required_text("regex", "write regex = 'an expression'");
+    let regex = table.required_text("regex", "write regex = 'a regular expression'");
     if let Some(regex) = &regex
         && let Err(message) = check(regex.text)
     {
@@ -341,7 +343,7 @@ fn named_rule(table: &TomlTable<'_>) -> Option<NamedRule> {
 fn names(table: &TomlTable<'_>) -> Option<SecretNames> {
     table.check_keys(NAMES);
     let compiled = |written: TomlText<'_>| compile(written.text).map_err(|what| written.report(what)).ok();
-    let pattern = table.required_text("pattern", "write pattern = 'an expression'").and_then(compiled);
+    let pattern = table.required_text("pattern", "write pattern = 'a regular expression'").and_then(compiled);
     let keywords = to_strings(&list(table, "keywords"));
     let except = table.text("except").and_then(compiled);
     let except_classes = to_strings(&table.texts("except_classes"));
@@ -413,15 +415,18 @@ mod tests {
     fn errors_have_a_place() {
         let error = |text: &str| SecretRules::builtin().with(text, "mine.toml").unwrap_err().to_string();
         let rule = |more: &str| format!("[[text]]\nid = \"a\"\nkeywords = [\"abc\"]\n{more}\n");
-        assert!(error(&rule("regex = '('")).starts_with("mine.toml:4:9: not a regular expression"));
+        assert!(error(&rule("regex = '('")).starts_with("mine.toml:4:9: not a valid regular expression"));
         assert!(error(&rule("regex = 'a'\nentrpy = 3")).contains("mine.toml:5:1: unknown key `entrpy`"));
         assert!(
             error(&rule("regex = 'a'\nlevel = 'bad'")).contains("5:9: unknown level `bad`; expected one of")
         );
         assert!(error("").contains("there are no rules"));
         assert!(error("[[text]]").contains("1:1: [[text]] has no `id`; write id = "));
-        assert!(error("[[held]]\nclass = []").contains("2:9: `class` has 0 texts; expected 1 to 256 texts"));
-        assert!(error("[[text]]\nid = \"A\"").contains("2:6: an `id` has"));
+        assert!(
+            error("[[held]]\nclass = []")
+                .contains("2:9: `class` contains 0 strings; expected 1 to 256 strings")
+        );
+        assert!(error("[[text]]\nid = \"A\"").contains("2:6: invalid `id`"));
     }
 
     #[test]

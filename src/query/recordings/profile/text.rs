@@ -185,7 +185,7 @@ fn walk(file: &TextFile, mut take: impl FnMut(u32, u64, TextEvent<'_>)) -> Resul
             Ok(None) => return Ok(run),
             // Error of the decompressor, not of the operating system.
             Err(error) if error.raw_os_error().is_none() => {
-                let expected = "more data of a compressed file that is truncated or damaged";
+                let expected = "more data, but the compressed file is truncated or damaged";
                 let text = error.to_string();
                 take(run, last_line + 1, TextEvent::Malformed { expected, text: text.as_bytes() });
                 return Ok(run);

@@ -213,7 +213,7 @@ pub struct StackStep {
 
 /// Error for a tree of frames that would be too large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the stacks have too many frames to be merged")]
+#[error("the stacks contain too many different frames to merge")]
 pub struct TooLarge;
 
 /// Returns the weights that the profile contains, in the order in which they are shown by default. Allocation sites are

@@ -53,7 +53,7 @@ pub(super) fn compare(
     allowed.retain(|object| !found.contains(object));
     ProofRow {
         allowed: allowed.len() as u64,
-        reason: Some("in texts that stay, or others that look like one by chance"),
+        reason: Some("in texts that are not replaced, or in new texts that look like a credential by chance"),
         ..ProofRow::new("secrets", found.len() as u64)
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn compare(options: &RedactOptions, a: &Dump<'_>, b: &Dump<'_>) -> Pr
     });
     let row = ProofRow::new("equal_contents", arrays);
     if options.break_equality {
-        let reason = "equal contents are different, as requested";
+        let reason = "equal contents become different, as requested";
         return ProofRow { differences: 0, allowed: arrays, reason: Some(reason), ..row };
     }
     if !has_shared_arrays(a) {

@@ -128,7 +128,7 @@ pub fn prove(
 }
 
 /// Reason for which Strings differ.
-const SHARED_ARRAYS: &str = "Strings that share a char[] are no longer equal to those in another array";
+const SHARED_ARRAYS: &str = "Strings that share a char[] are no longer equal to Strings in other arrays";
 
 /// Returns `true` if Strings can be parts of arrays, as up to JDK 6 and in Android up to 6.
 fn has_shared_arrays(dump: &Dump<'_>) -> bool {

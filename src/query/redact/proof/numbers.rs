@@ -161,7 +161,7 @@ impl<'o> Counts<'o> {
         let stay = ProofRow {
             allowed: self.gone,
             reason: Some(
-                "names of threads, properties and counters, which go if the dump was read from a pipe",
+                "names of threads, properties and counters, which are replaced if the dump was read from a pipe",
             ),
             kept: self.kept_numbers(names, plan),
             ..ProofRow::new("numbers_that_stay", self.wrong)
@@ -170,7 +170,7 @@ impl<'o> Counts<'o> {
         for (same, is_improbable) in self.wide.results().chain(self.narrow.results()) {
             *(if is_improbable { &mut differences } else { &mut allowed }) += same;
         }
-        let reason = Some("a permutation leaves so many where they are by chance");
+        let reason = Some("by chance, a random permutation leaves this many values unchanged");
         [stay, ProofRow { differences, allowed, reason, ..ProofRow::new("numbers_that_go", 0) }]
     }
 

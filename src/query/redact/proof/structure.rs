@@ -53,9 +53,9 @@ pub(super) fn compare(
         waste.allowed = waste.differences - others;
         waste.differences = others;
         waste.reason = Some(match (is_broken, options.zero, options.strict_numbers) {
-            (true, ..) => "equal contents are different, as requested",
-            (false, true, _) => "numbers of a field are all 0, as requested",
-            (false, false, true) => "booleans of a field are all false, as requested",
+            (true, ..) => "equal contents become different, as requested",
+            (false, true, _) => "all numbers of a field become 0, as requested",
+            (false, false, true) => "all booleans of a field become false, as requested",
             (false, false, false) => SHARED_ARRAYS,
         });
     }

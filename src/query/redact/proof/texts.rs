@@ -79,7 +79,7 @@ pub(super) fn unchanged_text(kept: &KeptValues, a: &Dump<'_>, b: &Dump<'_>) -> P
     let differences = counts.iter().map(|(found, _)| found).sum();
     ProofRow {
         allowed: counts.iter().map(|(_, allowed)| allowed).sum(),
-        reason: Some("names that stay, and arrays of one repeated value"),
+        reason: Some("names that are not replaced, and arrays of one repeated value"),
         ..ProofRow::new("texts_at_the_same_place", differences)
     }
 }
@@ -126,7 +126,7 @@ pub(super) fn anywhere_in_parts(
             break;
         }
     }
-    let reason = Some("parts of names that stay");
+    let reason = Some("parts of names that are not replaced");
     ProofRow { allowed, reason, ..ProofRow::new("texts_anywhere", differences) }
 }
 

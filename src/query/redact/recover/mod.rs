@@ -43,10 +43,10 @@ pub enum RecoverError {
     #[error(transparent)]
     Dump(#[from] Error),
     /// Two files have a header, so they are two dumps.
-    #[error("{} and {} are two dumps: each has a header", .0.display(), .1.display())]
+    #[error("{} and {} are two dumps: each has a header; recover them one at a time", .0.display(), .1.display())]
     TwoDumps(PathBuf, PathBuf),
     /// A segment belongs to another dump.
-    #[error("{} is complete: {} is a segment of another dump", .0.display(), .1.display())]
+    #[error("{} is complete, so {} is a segment of another dump; omit one of them", .0.display(), .1.display())]
     NotAPart(PathBuf, PathBuf),
 }
 
@@ -204,7 +204,7 @@ impl<'s> Recovery<'s> {
                     is_incomplete = true;
                     let text = match state {
                         Some(_) => "the JVM was killed before it had written all segments",
-                        None => "no file has the header of the dump, which is in the file with its names",
+                        None => "the file with the header and the names of the dump is missing",
                     };
                     all(&mut findings, Severity::Damage, Subject::SegmentsIncomplete, text.to_owned());
                 }
@@ -212,11 +212,10 @@ impl<'s> Recovery<'s> {
         }
         if names.by_shape > 0 {
             let text = match names.by_shape {
-                1 => {
-                    "1 class has no name in the files; it is named unnamed.ClassN with its fields".to_owned()
-                }
+                1 => "1 class has no name in the files; it is named unnamed.ClassN and keeps its fields"
+                    .to_owned(),
                 count => format!(
-                    "{} classes have no name in the files; each is named unnamed.ClassN with its fields",
+                    "{} classes have no name in the files; each is named unnamed.ClassN and keeps its fields",
                     group_digits(count)
                 ),
             };
@@ -337,7 +336,7 @@ impl<'s> DumpFiles<'s> {
             self.is_merging |= self.has_header && number == 0;
             let common = (part.bytes().len() - offset).min(bytes.len());
             let text = format!(
-                "{} from offset {offset:#x} are also the start of {}",
+                "{} from offset {offset:#x} on are the same as the start of {}",
                 bytes_text(common),
                 source.path().display()
             );

@@ -147,7 +147,7 @@ pub(super) fn gap(numbers: &BTreeSet<u32>, are_all_left: bool) -> Option<String>
     let one = (from..last).find(|number| !numbers.contains(number))?;
     Some(match u64::from(last - from) + 1 - numbers.len() as u64 {
         1 => format!("segment .p{one} is missing"),
-        count => format!("{} segments are missing, the first is .p{one}", group_digits(count)),
+        count => format!("{} segments are missing; the first is .p{one}", group_digits(count)),
     })
 }
 

@@ -34,10 +34,10 @@ fn columns<'s>() -> FactColumns<'s, AllocationEntry<'s>> {
 pub(crate) fn definition() -> Definition {
     Definition {
         name: "allocation_sites".into(),
-        meaning: "A line that allocated objects of a class, by the allocation samples in the recording of Flight Recorder that \
-                  is beside the dump"
+        meaning: "A line that allocated objects of a class, according to the allocation samples in \
+                  the Flight Recorder recording of the dump"
             .into(),
-        order: "by class; of a class most bytes first".into(),
+        order: "by class; within a class by bytes, largest first".into(),
         columns: columns().definitions(),
     }
 }

@@ -43,7 +43,7 @@ impl DumpEntry<'_> {
 
     /// Returns the facts about a dump; each is a column, in this order.
     fn facts() -> Vec<Fact<Self>> {
-        const UNKNOWN: &str = "the dump does not say";
+        const UNKNOWN: &str = "not in the dump";
         vec![
             Fact::new(names::NAME, |entry: &Self| entry.about.name.as_str().into()),
             Fact::new(names::FILE, |entry: &Self| (&entry.file).into()),
@@ -68,7 +68,8 @@ impl DumpEntry<'_> {
             Fact::new(names::ID_BYTES, |entry: &Self| u64::from(entry.info.id_bytes).into()),
             Fact::new(names::FILE_BYTES, |entry: &Self| entry.info.file_bytes.into()),
             Fact::new(names::DUMP_BYTES, |entry: &Self| entry.info.dump_bytes.into()),
-            Fact::new(names::COMPRESSION, |entry: &Self| entry.info.compression.into()).or_null("it is not"),
+            Fact::new(names::COMPRESSION, |entry: &Self| entry.info.compression.into())
+                .or_null("the file is not compressed"),
             Fact::new(names::REFERENCE_BYTES, |entry: &Self| u64::from(entry.layout.reference_bytes).into()),
             Fact::new(names::HEADER_BYTES, |entry: &Self| u64::from(entry.layout.header_bytes).into()),
             Fact::new(names::ALIGNMENT_BYTES, |entry: &Self| u64::from(entry.layout.alignment_bytes).into()),
@@ -132,7 +133,7 @@ impl PropertyEntry<'_> {
 pub(crate) fn properties() -> Definition {
     Definition {
         name: "properties".into(),
-        meaning: "A system property of the JVM that the index stores: those that are usually not secret"
+        meaning: "A system property of the JVM; the index stores only properties that are usually not secret"
             .into(),
         order: "by name".into(),
         columns: FactColumns::from_facts(PropertyEntry::facts()).definitions(),
@@ -162,7 +163,7 @@ fn label_facts() -> Vec<Fact<(String, String)>> {
 pub(crate) fn labels() -> Definition {
     Definition {
         name: "labels".into(),
-        meaning: "A label that the user gave the dump".into(),
+        meaning: "A label that the user assigned to the dump".into(),
         order: "as they were given".into(),
         columns: FactColumns::from_facts(label_facts()).definitions(),
     }

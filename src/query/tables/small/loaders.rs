@@ -32,8 +32,8 @@ fn columns() -> FactColumns<'static, LoaderRow> {
 pub(crate) fn definition() -> Definition {
     Definition {
         name: "loaders".into(),
-        meaning: "A class loader, as `loaders` lists them".into(),
-        order: "by retained bytes, most first".into(),
+        meaning: "A class loader, as listed by `loaders`".into(),
+        order: "by retained bytes, largest first".into(),
         columns: columns().definitions(),
     }
 }

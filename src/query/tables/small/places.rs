@@ -34,7 +34,7 @@ fn columns<'c>() -> FactColumns<'c, PlaceLine<'c>> {
             .or_null("it is at the top"),
         Fact::new(names::PLACE_TEXT, |line: &PlaceLine<'c>| (&line.text).into()),
         Fact::new(names::KEYS, |line: &PlaceLine<'c>| line.keys.as_ref().into())
-            .or_null("there are none")
+            .or_null("the place has no keys")
             .secret(),
         Fact::new(names::IS_NESTING, |line: &PlaceLine<'c>| line.is_nesting.into()),
     ];
@@ -66,7 +66,7 @@ pub(crate) fn definition() -> Definition {
         meaning: "A place of the program that holds objects, by names that mean the same in every dump: `diff --group-by place` \
                   compares them. What is at a place retains what is at the places below it"
             .into(),
-        order: "each after the place above it".into(),
+        order: "by parent: each place after its parent".into(),
         columns: columns().definitions(),
     }
 }

@@ -50,8 +50,8 @@ fn site_columns() -> FactColumns<'static, SiteEntry> {
 pub(crate) fn sites() -> Definition {
     Definition {
         name: "sites".into(),
-        meaning: "Allocation site of objects of a class, as `sites` shows; empty for dumps without allocation traces".into(),
-        order: "as `sites` lists them: by live bytes, or as recorded".into(),
+        meaning: "An allocation site of objects of a class, as in `sites`; empty for dumps without allocation traces".into(),
+        order: "as in `sites`: by live bytes, or as recorded".into(),
         columns: site_columns().definitions(),
     }
 }
@@ -90,9 +90,9 @@ fn sample_columns() -> FactColumns<'static, RankedSamples> {
 pub(crate) fn samples() -> Definition {
     Definition {
         name: "samples".into(),
-        meaning: "Number of samples of a stack trace, as `cpu` shows; empty for dumps without CPU samples"
+        meaning: "The number of samples of a stack trace, as in `cpu`; empty for dumps without CPU samples"
             .into(),
-        order: "by samples, most first".into(),
+        order: "by samples, largest number first".into(),
         columns: sample_columns().definitions(),
     }
 }
@@ -141,8 +141,8 @@ fn trace_columns<'t>() -> FactColumns<'t, TraceEntry<'t>> {
 pub(crate) fn traces() -> Definition {
     Definition {
         name: "traces".into(),
-        meaning: "A frame of a stack trace, of threads and of allocations; one row without a frame for an empty trace".into(),
-        order: "traces as in the file; frames innermost first".into(),
+        meaning: "A frame of a stack trace of a thread or an allocation; an empty trace has one row without a frame".into(),
+        order: "by trace as in the file; within a trace innermost frame first".into(),
         columns: trace_columns().definitions(),
     }
 }

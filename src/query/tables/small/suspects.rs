@@ -26,7 +26,7 @@ impl SuspectEntry {
 
     /// Returns the facts that the table formats or shortens differently from the command.
     fn facts() -> Vec<Fact<Self>> {
-        const NO_PATH: &str = "no path to it has such a field";
+        const NO_PATH: &str = "no path to the suspect has a field outside the JDK";
         const NO_TRACES: &str = "the dump has no allocation traces";
         vec![
             Fact::new(names::RANK, |entry: &Self| entry.rank.into()),
@@ -38,10 +38,10 @@ impl SuspectEntry {
             Fact::new(names::ACCUMULATION_POINT_CLASS, |entry: &Self| {
                 entry.suspect.point.as_ref().and_then(|point| point.class.as_ref()).into()
             })
-            .or_null("as `accumulation_point_object`, or the dump does not say"),
+            .or_null("`accumulation_point_object` is null, or its class is not in the dump"),
             Fact::new(names::ACCUMULATED_BYTES, |entry: &Self| entry.suspect.accumulated_bytes.into()),
             Fact::new(names::HOW, |entry: &Self| entry.suspect.reason.as_ref().map(Reason::name).into())
-                .or_null("it is a holder"),
+                .or_null("the verdict is `holder`"),
             Fact::new(names::OWNER_CLASS, |entry: &Self| entry.owner().map(|owner| &owner.class).into())
                 .or_null(NO_PATH),
             Fact::new(names::OWNER_FIELD, |entry: &Self| entry.owner().map(|owner| &owner.field).into())
@@ -54,7 +54,7 @@ impl SuspectEntry {
             Fact::new(names::CONTENT_CLASS, |entry: &Self| {
                 entry.suspect.contents.first().map(|share| &share.class).into()
             })
-            .or_null("it retains nothing known"),
+            .or_null("the classes of the retained objects are not in the dump"),
             Fact::new(names::ALLOCATED_CLASS, |entry: &Self| {
                 entry.suspect.allocation.as_ref().map(|found| &found.class).into()
             })
@@ -117,12 +117,12 @@ fn columns() -> FactColumns<'static, SuspectEntry> {
 pub(crate) fn definition() -> Definition {
     Definition {
         name: "suspects".into(),
-        meaning: "A leak suspect, as `leaks` shows: an object that only GC roots dominate and that retains more than 10 percent \
-                  of the reachable bytes, or all other such objects of a class; or a store within a holder, or what a rule about a \
-                  framework finds (`rule`)"
+        meaning: "A leak suspect, as in `leaks`: an object that only GC roots dominate and that retains more than 10 percent \
+                  of the reachable bytes; all other objects of a class that only GC roots dominate, if they retain as much together; a store \
+                  within a holder; or a finding of a framework rule (`rule`)"
             .into(),
-        order: "those by MAT's rules, most retained bytes first; then those that rules about frameworks find; then those within \
-                holders"
+        order: "by rule: first the suspects by MAT's rules, largest retained size first; then those of framework rules; then \
+                those within holders"
             .into(),
         columns: columns().definitions(),
     }

@@ -119,7 +119,8 @@ fn thread_columns() -> FactColumns<'static, ThreadEntry> {
     let own = vec![
         Fact::new(names::FRAME_COUNT, |entry: &ThreadEntry| entry.frames.into()),
         Fact::new(names::LOCAL_COUNT, |entry: &ThreadEntry| entry.locals().into()),
-        Fact::new(names::TRACE, |entry: &ThreadEntry| entry.trace.into()).or_null("it has none"),
+        Fact::new(names::TRACE, |entry: &ThreadEntry| entry.trace.into())
+            .or_null("the thread has no stack trace"),
     ];
     let mut facts = columns(JavaThread::facts(), |entry: &ThreadEntry| &entry.thread);
     facts.extend(own_columns(own));
@@ -172,7 +173,7 @@ fn local_columns() -> FactColumns<'static, LocalEntry> {
     let own = vec![
         Fact::new(names::THREAD, |entry: &LocalEntry| entry.thread.into()),
         Fact::new(names::FRAME_NUMBER, |entry: &LocalEntry| entry.frame.into())
-            .or_null("it is in no known frame"),
+            .or_null("the object is in no known frame"),
     ];
     let mut facts = columns(Local::facts(), |entry: &LocalEntry| &entry.local);
     facts.extend(own_columns(own));
@@ -191,14 +192,14 @@ fn local_columns() -> FactColumns<'static, LocalEntry> {
 /// Returns the definition of a table about threads.
 pub(crate) fn definition(of: ThreadTableKind) -> Definition {
     let (name, meaning, order) = match of {
-        ThreadTableKind::Threads => ("threads", "A Thread object, as `threads` shows", "by ID"),
+        ThreadTableKind::Threads => ("threads", "A Thread object, as in `threads`", "by object ID"),
         ThreadTableKind::Frames => {
-            ("frames", "A frame of a thread's stack", "by thread; frames innermost first")
+            ("frames", "A frame of a thread's stack", "by thread, innermost frame first")
         }
         ThreadTableKind::Locals => (
             "locals",
-            "An object that a thread's stack holds; of a frame each once for each kind of root",
-            "by thread; frames innermost first, objects in no frame last",
+            "An object that a thread's stack holds; within a frame, one row for each kind of root",
+            "by thread, innermost frame first, objects in no frame last",
         ),
     };
     let columns = ThreadColumns::new(of).definitions();

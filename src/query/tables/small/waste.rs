@@ -17,16 +17,19 @@ struct WasteEntry<'w> {
 
 /// Returns the columns of the table.
 fn columns<'w>() -> FactColumns<'w, WasteEntry<'w>> {
+    const NO_FIELD: &str = "only GC roots hold the objects, or the kind has no fields";
+    // Declared before the facts of the field, whose condition includes groups of fields.
     let own = vec![
+        Fact::new(names::FIELD, |entry: &WasteEntry<'w>| entry.field.name().into()).or_null(NO_FIELD),
         Fact::new(names::KIND, |entry: &WasteEntry<'w>| entry.kind.kind.name.into()),
         Fact::new(names::CLASS, |entry: &WasteEntry<'w>| entry.field.class.as_deref().into())
-            .or_null("as `field`"),
+            .or_null(NO_FIELD),
         Fact::new(names::KIND_OBJECTS, |entry: &WasteEntry<'w>| entry.kind.count.into()),
         Fact::new(names::KIND_WASTED_BYTES, |entry: &WasteEntry<'w>| entry.kind.wasted_bytes.into()),
         Fact::new(names::KIND_ADDED_BYTES, |entry: &WasteEntry<'w>| entry.kind.added_bytes.into()),
     ];
-    let mut facts = fact_columns::columns(FieldSum::facts(), |entry: &WasteEntry<'w>| &*entry.field);
-    facts.extend(fact_columns::own_columns(own));
+    let mut facts = fact_columns::own_columns(own);
+    facts.extend(fact_columns::columns(FieldSum::facts(), |entry: &WasteEntry<'w>| &*entry.field));
     let shown = [
         names::KIND,
         names::FIELD,
@@ -45,8 +48,9 @@ fn columns<'w>() -> FactColumns<'w, WasteEntry<'w>> {
 pub(crate) fn definition() -> Definition {
     Definition {
         name: "waste".into(),
-        meaning: "Wasted memory: a kind of waste and a field that holds it, as `waste` shows".into(),
-        order: "kinds by bytes, most first; of a kind fields by bytes, most first".into(),
+        meaning: "Wasted memory: a kind of waste, and a field that holds objects of this kind, as in `waste`"
+            .into(),
+        order: "kinds by bytes, largest first; within a kind, fields by bytes, largest first".into(),
         columns: columns().definitions(),
     }
 }

@@ -145,7 +145,7 @@ impl ChunkReader {
                     self.spare.push(std::mem::replace(batch, read?));
                     return Ok(());
                 }
-                SlotState::Taken => return Err(io::Error::other("a chunk was taken twice")),
+                SlotState::Taken => return Err(io::Error::other("a chunk was read twice; this is a bug")),
             }
         }
     }
@@ -197,7 +197,7 @@ impl ChunkSlot {
             }
             dump.read(number, &self.chunk, wanted, &mut batch).map(|()| batch)
         }));
-        let read = read.unwrap_or_else(|_| Err(io::Error::other("a table could not be read")));
+        let read = read.unwrap_or_else(|_| Err(io::Error::other("reading a table failed; this is a bug")));
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = SlotState::Read(read);
         self.done.notify_all();
     }

@@ -53,9 +53,11 @@ impl SqlError {
             rusqlite::Error::SqliteFailure(error, message) => {
                 Self::of_message(error.code, message.as_deref().unwrap_or_default())
             }
-            rusqlite::Error::MultipleStatement => {
-                Self::new(ErrorKind::Refused, "more than one statement", "run them one at a time")
-            }
+            rusqlite::Error::MultipleStatement => Self::new(
+                ErrorKind::Refused,
+                "the query has more than one statement",
+                "run the statements one at a time",
+            ),
             rusqlite::Error::NulError(_) => {
                 Self::new(ErrorKind::Wrong, "the query contains a NUL character", "")
             }
@@ -71,11 +73,11 @@ impl SqlError {
             ErrorCode::TooBig => Self::new(
                 ErrorKind::Limit,
                 format!("{}: a text or a row exceeds the size limit", plain(message, "too big")),
-                "use substr, or fewer columns",
+                "use substr(), or fewer columns",
             ),
             ErrorCode::DiskFull | ErrorCode::SystemIoFailure | ErrorCode::CannotOpen => Self::new(
                 ErrorKind::Limit,
-                format!("a sort cannot be written to a temporary file: {}", plain(message, "I/O error")),
+                format!("cannot write the temporary file of a sort: {}", plain(message, "I/O error")),
                 "free disk space, or set SQLITE_TMPDIR to another directory",
             ),
             ErrorCode::DatabaseCorrupt => {

@@ -32,7 +32,7 @@ pub const FUNCTIONS: &[Function] = &[
     Function {
         name: "value",
         arguments: "id, 'a.b'",
-        meaning: "value of a field, or of a field of the object in it",
+        meaning: "value of a field, or of a field of the object that it references",
     },
     Function { name: "class_of", arguments: "id", meaning: "class of an object" },
     Function { name: "size", arguments: "id", meaning: "number of elements of a collection or an array" },
@@ -57,7 +57,7 @@ fn id(context: &Context<'_>, at: usize) -> rusqlite::Result<Option<i64>> {
     match context.get_raw(at) {
         ValueRef::Null => Ok(None),
         ValueRef::Integer(id) => Ok(Some(id)),
-        _ => Err(wrong("an object ID is a number, such as 0x7f0a10 or the id of a row")),
+        _ => Err(wrong("expected an object ID: a number such as 0x7f0a10, or a column of IDs")),
     }
 }
 
@@ -66,9 +66,9 @@ fn text<'c>(context: &'c Context<'_>, at: usize) -> rusqlite::Result<Option<&'c 
     match context.get_raw(at) {
         ValueRef::Null => Ok(None),
         ValueRef::Text(bytes) => {
-            std::str::from_utf8(bytes).map(Some).map_err(|_| wrong("a text is not UTF-8"))
+            std::str::from_utf8(bytes).map(Some).map_err(|_| wrong("an argument is not valid UTF-8"))
         }
-        _ => Err(wrong("expected a text")),
+        _ => Err(wrong("expected a text as argument")),
     }
 }
 
@@ -89,7 +89,7 @@ fn dump<'d>(
     } else {
         dumps.first()
     };
-    found.ok_or_else(|| wrong("the last argument is not the name of an attached dump"))
+    found.ok_or_else(|| wrong("the last argument must be the name of an attached dump"))
 }
 
 const FLAGS: FunctionFlags = FunctionFlags::SQLITE_UTF8
@@ -161,7 +161,7 @@ pub(super) fn register(
             let mut characters = escape.unwrap_or_default().chars();
             let escape = characters.next();
             if (count == 3 && escape.is_none()) || characters.next().is_some() {
-                return Err(wrong("ESCAPE takes one character"));
+                return Err(wrong("ESCAPE requires exactly one character"));
             }
             let found = like::matches(&pattern, &name, escape, || clock.is_over());
             found.map(Some).ok_or_else(|| wrong(INTERRUPTED))

@@ -103,7 +103,11 @@ impl Clock {
     #[cold]
     pub(super) fn error(&self) -> SqlError {
         let seconds = self.limit.unwrap_or_default().as_secs_f64();
-        SqlError::new(ErrorKind::Time, format!("the query took longer than {seconds} s"), "")
+        SqlError::new(
+            ErrorKind::Time,
+            format!("the query took longer than the time limit of {seconds} s"),
+            "",
+        )
     }
 }
 

@@ -97,7 +97,11 @@ impl SqlConnection {
                 None => return Err(self.with_hint(found)),
             }
         }
-        Err(SqlError::new(ErrorKind::Limit, "the query names too many classes", ""))
+        Err(SqlError::new(
+            ErrorKind::Limit,
+            "the query names too many classes",
+            "split it into several queries",
+        ))
     }
 
     fn check<'c>(&self, statement: Statement<'c>) -> Result<Statement<'c>, SqlError> {
@@ -106,7 +110,7 @@ impl SqlConnection {
             return Err(SqlError::new(ErrorKind::Wrong, "the query is empty, or not a SELECT", hint));
         }
         if statement.parameter_count() > 0 {
-            let message = "the query has parameters without values";
+            let message = "the query has parameters, which cannot be given values";
             return Err(SqlError::new(ErrorKind::Wrong, message, "write the values in the query"));
         }
         Ok(statement)
@@ -123,8 +127,9 @@ impl SqlConnection {
                 Ok(table) => table,
                 Err(NoClass::Unknown { .. }) => continue,
                 Err(NoClass::Case { name, by_id }) => {
-                    let message = format!("{name} is ambiguous: several class names differ only in case");
-                    let hint = format!("their tables are {}", by_id.join(", "));
+                    let message =
+                        format!("the class name {name} is ambiguous: several names differ only in case");
+                    let hint = format!("use the table of one of them: {}", by_id.join(", "));
                     return Err(SqlError::new(ErrorKind::Unknown, message, hint));
                 }
             };
@@ -148,7 +153,10 @@ impl SqlConnection {
             self.unlocked.store(false, Ordering::Relaxed);
             return done.map(|()| true).map_err(|error| {
                 let error = SqlError::from_sqlite(&error);
-                SqlError { message: format!("the table {class} cannot be made: {}", error.message), ..error }
+                SqlError {
+                    message: format!("cannot create a table for the class {class}: {}", error.message),
+                    ..error
+                }
             });
         }
         Ok(false)
@@ -202,7 +210,8 @@ impl SqlConnection {
                 all.flat_map(|table| table.columns).map(|column| column.name.into_owned()).collect();
             let like = suggestions::names_like(wanted, columns.iter().map(String::as_str));
             let hint = match like.as_slice() {
-                [] => "write texts in single quotes; `.schema TABLE` in the shell shows columns".to_owned(),
+                [] => "text values need single quotes; `.schema TABLE` in the shell lists the columns"
+                    .to_owned(),
                 like => suggestions::did_you_mean(like),
             };
             return SqlError { message: format!("no column named {name}"), hint, ..error };

@@ -134,7 +134,11 @@ impl SqlResult {
                 }
                 Ok(Message::Failed(error)) => return Err(error),
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(SqlError::new(ErrorKind::Wrong, "the query ended before its last row", ""));
+                    return Err(SqlError::new(
+                        ErrorKind::Wrong,
+                        "the query was interrupted before its last row; this is a bug",
+                        "",
+                    ));
                 }
                 Err(RecvTimeoutError::Timeout) if self.clock.is_late() => return Err(self.clock.error()),
                 // The clock may have been stopped temporarily.

@@ -369,7 +369,8 @@ impl TableCursor {
 #[allow(unsafe_code)]
 unsafe impl VTabCursor for TableCursor {
     fn filter(&mut self, _: c_int, plan: Option<&str>, arguments: &Filters<'_>) -> rusqlite::Result<()> {
-        let wrong = || rusqlite::Error::ModuleError("unexpected constraint on a table".to_owned());
+        let wrong =
+            || rusqlite::Error::ModuleError("unexpected constraint on a table; this is a bug".to_owned());
         let Plan { wanted, how } = plan.and_then(Plan::of_text).ok_or_else(wrong)?;
         (self.row, self.before, self.batch.rows, self.chunk, self.reader) = (0, 0, 0, None, None);
         let Some(question) = self.question(how, arguments)? else { return Ok(()) };

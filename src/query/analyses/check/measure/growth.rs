@@ -54,7 +54,7 @@ impl<'m> Growing<'m> {
 fn check(of: &str, quoted: &str, has_objects: bool) -> Result<(), RuleError> {
     let what = of.split_whitespace().next();
     if has_objects && matches!(what, Some("retained" | "place")) {
-        return Err(RuleError::Objects("`objects` cannot be used for retained sizes: omit it"));
+        return Err(RuleError::Objects("`objects` cannot be used for retained sizes; omit it"));
     }
     let wrong = || RuleError::Of(format!("the growth of `{quoted}` cannot be measured; expected {OF}"));
     Growing::parse(of.trim()).map(|_| ()).ok_or_else(wrong)
@@ -63,8 +63,8 @@ fn check(of: &str, quoted: &str, has_objects: bool) -> Result<(), RuleError> {
 fn subject(measure: &Measure) -> String {
     match Growing::parse(measure.text()) {
         None | Some(Growing::Heap) => format!("growth of {}", measure.heap()),
-        Some(Growing::Place(None)) => "largest growth of a place".to_owned(),
-        Some(Growing::Place(Some(pattern))) => format!("growth of the place {pattern}"),
+        Some(Growing::Place(None)) => "largest growth of any place".to_owned(),
+        Some(Growing::Place(Some(pattern))) => format!("growth of place {pattern}"),
         Some(Growing::Classes(pattern)) => {
             format!("growth of the shallow size of {}instances of {}", measure.objects(), pattern.text())
         }

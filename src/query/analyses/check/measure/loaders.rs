@@ -15,7 +15,7 @@ pub(super) const DEFINITION: MeasureKind = MeasureKind {
     name: "loaders",
     unit: Unit::Count,
     of: OfRequirement::Optional(
-        "a pattern of classes or names of loaders, for example \"com.acme.PluginLoader\"",
+        "a pattern of class names or names of class loaders, for example \"com.acme.PluginLoader\"",
     ),
     scope: Some(Scope::Reachable),
     subject,
@@ -25,7 +25,7 @@ pub(super) const DEFINITION: MeasureKind = MeasureKind {
 
 fn subject(measure: &Measure) -> String {
     let loaders = format!("{}class loaders", measure.objects());
-    if measure.of.is_some() { format!("{loaders} {}", measure.text()) } else { loaders }
+    if measure.of.is_some() { format!("{loaders} matching {}", measure.text()) } else { loaders }
 }
 
 fn measure(data: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measurement> {

@@ -147,7 +147,8 @@ impl Measurement {
 /// Maximum length of a reported class name: a hostile dump can have one of 300 MB.
 const MAX_TOLD_NAME: usize = 1 << 10;
 /// Message of the error if the graph is missing.
-const NO_GRAPH: &str = "a rule needs the graph of the dump, but only the summary is open";
+const NO_GRAPH: &str =
+    "a rule needs the reference graph, but only the summary of the dump was opened; this is a bug";
 
 /// Measures the quantities that the rules need; for growth rules, the value in this dump. Leak suspects are named by the rules
 /// in `frameworks`.

@@ -6,9 +6,9 @@ pub(super) const DEFINITION: MeasureKind = MeasureKind {
     name: "place",
     unit: Unit::Bytes,
     of: OfRequirement::Required(
-        "a place as `hprof-cli diff --group-by place` shows it, `*` for anything, for example \"static SESSIONS of *\"",
+        "a place as shown by `hprof-cli diff --group-by place`, in which `*` matches anything, for example \"static SESSIONS of *\"",
     ),
-    subject: |measure| format!("retained size of the place {}", measure.text()),
+    subject: |measure| format!("retained size of place {}", measure.text()),
     measure: |dump, measure| Ok(dump.places()?.retained_size(measure.text())),
     ..MeasureKind::BASE
 };

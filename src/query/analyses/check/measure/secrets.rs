@@ -10,7 +10,7 @@ use hprof_base::naming::suggestions;
 pub(super) const DEFINITION: MeasureKind = MeasureKind {
     name: "secrets",
     unit: Unit::Count,
-    of: OfRequirement::Optional("a rule about credentials, for example \"jwt\""),
+    of: OfRequirement::Optional("the ID of a rule of `hprof-cli secrets`, for example \"jwt\""),
     check,
     subject,
     measure,
@@ -23,12 +23,15 @@ fn check(of: &str, quoted: &str, _: bool) -> Result<(), RuleError> {
     if ids.contains(&of) {
         return Ok(());
     }
-    let hint = suggestions::did_you_mean_one_of(of, &ids, 3, "docs/secrets.md lists them, for example");
-    Err(RuleError::Of(format!("unknown rule about credentials `{quoted}`; {hint}")))
+    let hint = suggestions::did_you_mean_one_of(of, &ids, 3, "docs/secrets.md lists all rules, for example");
+    Err(RuleError::Of(format!("unknown credential rule `{quoted}`; {hint}")))
 }
 
 fn subject(measure: &Measure) -> String {
-    measure.of.as_ref().map_or_else(|| "credentials".to_owned(), |rule| format!("credentials by {rule}"))
+    measure
+        .of
+        .as_ref()
+        .map_or_else(|| "credentials".to_owned(), |rule| format!("credentials found by rule {rule}"))
 }
 
 /// Counts the rows of `hprof-cli secrets`, including credentials in unreachable objects: a dump that is shared contains those

@@ -53,12 +53,12 @@ impl PlaceEntry {
             }),
             Fact::new(names::OBJECTS, |place: &Self| place.figures.objects.into()),
             Fact::new(names::CLASS, |place: &Self| place.class.as_deref().into())
-                .or_null("the dump does not say"),
+                .or_null("the class is not in the dump"),
             Fact::new(names::IS_CLASS_OBJECT, |place: &Self| place.is_class_object.into()),
             Fact::new(names::OBJECT, |place: &Self| place.object().into())
-                .or_null("there are several objects"),
+                .or_null("the place has several objects"),
             Fact::new(names::EXAMPLE_OBJECT, |place: &Self| place.figures.example.non_null().into())
-                .or_null("there is none"),
+                .or_null("the place has no objects"),
         ]
     }
 }

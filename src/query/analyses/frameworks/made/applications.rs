@@ -119,7 +119,7 @@ fn trees_of_compilers() {
         "com.sun.tools.javac.file.JavacFileManager < com.sun.tools.javac.file.BaseFileManager",
         &[("contentCache", cache)],
     );
-    let text = "texts of 1 source file";
+    let text = "text of 1 source file";
     assert_eq!(description_parts(&made.describe(manager)), (Some("javac source cache"), Some(text), CONTENT));
 
     let mut made = TestHeap::new();
@@ -186,7 +186,7 @@ fn eclipselink() {
 
     // Subclasses differ in the objects that they hold.
     for (class, text, verdict) in [
-        ("SoftCacheWeakIdentityMap < W", "1 entity, while they are referred to elsewhere", CONTENT),
+        ("SoftCacheWeakIdentityMap < W", "1 entity, kept only while referenced elsewhere", CONTENT),
         ("CacheIdentityMap", "1 of 100, as configured", CONTENT),
         ("FullIdentityMap", "1 entity, no bound", None),
     ] {

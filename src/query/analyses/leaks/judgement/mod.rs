@@ -30,7 +30,7 @@ use super::{LeakVerdict, Suspect, SuspectSubject};
 pub(crate) use heap_limit::heap_limit;
 
 /// Evidence text for an accumulation without any other evidence.
-pub const NO_BOUND: &str = "no field near it is named for a bound";
+pub const NO_BOUND: &str = "no size limit was found in nearby fields";
 /// Fraction of the heap limit, as 1/N, below which a heap has no leaks, unless it ran out of memory.
 const LITTLE_OF_LIMIT: u64 = 200;
 /// Maximum retained size in bytes of a container that belongs to the platform because only the JVM and its libraries own it.
@@ -98,7 +98,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
     pub(super) fn judge(&self, suspect: &mut Suspect, positions: &[TreePosition]) {
         // A leak by a framework's rule is always a leak.
         if suspect.framework.as_ref().is_some_and(|known| known.verdict == Some(FrameworkVerdict::Leak)) {
-            suspect.evidence.push("a rule about its framework says so".to_owned());
+            suspect.evidence.push("a framework rule reports it".to_owned());
             return;
         }
         let found = self
@@ -140,7 +140,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         let evidence = match works.as_slice() {
             [] => return None,
             [one] => one.clone(),
-            _ => format!("{} of {} threads that hold it by their stacks run", works.len(), threads.len()),
+            _ => format!("{} of the {} threads whose stacks hold it are running", works.len(), threads.len()),
         };
         is_most.then_some((LeakVerdict::InProgress, evidence))
     }
@@ -178,19 +178,16 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
             bases.into_iter().any(is_table) || of_place.is_some_and(|field| is_table(&field.class));
         // Thousands of open files are a leak.
         if is_of_jars && suspect.explained_bytes() <= OF_INSIDE && suspect.objects < MANY_JARS {
-            return Some((
-                LeakVerdict::Platform,
-                "directories of the jars that the program is made of".to_owned(),
-            ));
+            return Some((LeakVerdict::Platform, "directories of the program's JAR files".to_owned()));
         }
         let is_constant = |class: &str| CONSTANTS_OF_PLATFORM.contains(&class);
         if of_place.is_some_and(|field| is_constant(&field.class)) {
-            return Some((LeakVerdict::Platform, "a table of constants of the JDK".to_owned()));
+            return Some((LeakVerdict::Platform, "a constant table of the JDK".to_owned()));
         }
         if self.is_of_program(suspect) {
             return None;
         }
-        let evidence = "only classes of the JDK lead to it, and an idle program has as much";
+        let evidence = "only JDK classes hold it, and it is no larger than in an idle program";
         let is_inside =
             of_place.is_some_and(|field| INSIDE.iter().any(|start| field.class.starts_with(start)));
         let most = if is_inside { OF_INSIDE } else { OF_PLATFORM };
@@ -208,7 +205,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         let is_itself = suspect.place.as_ref()?.class.as_ref() == Some(class);
         let is_small =
             suspect.accumulated_bytes <= self.graph.tree.reachable_bytes() / PART_OF_TABLE && is_itself;
-        let evidence = format!("numbers in static field {} of {}", field.name, field.class);
+        let evidence = format!("an array of numbers in static field {} of {}", field.name, field.class);
         is_small.then_some((LeakVerdict::Content, evidence))
     }
 
@@ -225,7 +222,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         let is_of_library = !programs.iter().any(|program| program == library(&owner.class));
         // Without a thread in `main`, the program is not known.
         (is_static && is_of_library && self.reader.program.is_some())
-            .then(|| format!("arrays of numbers of {}, of a library", owner.class))
+            .then(|| format!("arrays of numbers held by {}, a class of a library", owner.class))
     }
 
     /// Judges registries: a few objects that each retain many others, such as repositories, connections or models. They are
@@ -257,7 +254,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         let tree = &self.graph.tree;
         let objects = tops.iter().map(|top| u64::from(tree.end(*top).0 - top.0));
         let each = objects.sum::<u64>() / elements;
-        let evidence = format!("only {elements} elements, of {} objects each", group_digits(each));
+        let evidence = format!("only {elements} elements, with {} objects each", group_digits(each));
         let field = suspect.place.as_ref().and_then(|place| place.field.as_ref());
         let is_own =
             suspect.container.is_some() && field.is_some_and(|field| self.reader.is_of_program(&field.class));
@@ -267,7 +264,10 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
 
     fn little(&self) -> Option<(LeakVerdict, String)> {
         let limit = self.little_of?;
-        let evidence = format!("the heap uses less than 1 in {LITTLE_OF_LIMIT} of its {}", HumanBytes(limit));
+        let evidence = format!(
+            "the heap uses less than 1/{LITTLE_OF_LIMIT} of its maximum size of {}",
+            HumanBytes(limit)
+        );
         Some((LeakVerdict::Content, evidence))
     }
 
@@ -322,7 +322,7 @@ fn wasteful(suspect: &Suspect) -> Option<(LeakVerdict, String)> {
     suspect.place.as_ref()?.field.as_ref().filter(|field| field.is_static)?;
     let wasted = suspect.wasted.as_ref()?;
     let evidence = format!(
-        "{} of {} elements, which does not grow: {} are most of it",
+        "{} of {} elements, which cannot grow and is mostly waste ({})",
         container.class,
         group_digits(container.elements),
         wasted.kind.name

@@ -100,13 +100,14 @@ impl LeakJudge<'_, '_> {
             return None;
         }
         if self.is_at_work(thread) {
-            return Some(format!("{} runs, and only its stack holds it", self.name(thread)));
+            return Some(format!("{} is running, and only its stack holds it", self.name(thread)));
         }
         let task = self.reader.all_threads.blocker(thread)?;
         let runner = self.objects.reference(task, "runner")?;
         let is_at_work = !self.reader.all_threads.is_out_of_memory(runner) && self.is_at_work(runner);
-        is_at_work
-            .then(|| format!("{} waits for a result that {} computes", self.name(thread), self.name(runner)))
+        is_at_work.then(|| {
+            format!("{} waits for a result that {} is computing", self.name(thread), self.name(runner))
+        })
     }
 
     /// Returns whether a thread is runnable and not in a native method that waits.

@@ -213,7 +213,7 @@ impl Parser<'_> {
             let name = match (self.peek(), self.name_at(0)) {
                 (TokenKind::Text(column), _) if !is_attribute => lexer::unescape(column),
                 (_, Some(name)) => name.to_owned(),
-                _ => return Err(self.expected_error("the name of a field or an attribute")),
+                _ => return Err(self.expected_error("the name of a field or attribute")),
             };
             self.step();
             let what = if self.eat("(") {
@@ -273,7 +273,7 @@ impl Parser<'_> {
             }
             TokenKind::Snapshot => Expression::Snapshot,
             TokenKind::Name => return self.name_or_call(start),
-            _ => return Err(self.expected_error("a field, a number, a text or a function")),
+            _ => return Err(self.expected_error("a field, a number, a string or a function")),
         };
         self.step();
         Ok(self.done(start, expression))
@@ -292,7 +292,7 @@ impl Parser<'_> {
             "true" => Expression::Boolean(true),
             "false" => Expression::Boolean(false),
             _ if is_keyword(name) && !self.is(1, ".") => {
-                return Err(self.expected_error("a field, a number, a text or a function"));
+                return Err(self.expected_error("a field, a number, a string or a function"));
             }
             _ => Expression::Name(name.to_owned()),
         };

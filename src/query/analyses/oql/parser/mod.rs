@@ -146,7 +146,7 @@ impl<'t> Parser<'t> {
 
     fn expected_error(&self, what: &str) -> OqlError {
         let found = match (self.peek(), self.token(0)) {
-            (TokenKind::End, _) | (_, None) => "the query ends".to_owned(),
+            (TokenKind::End, _) | (_, None) => "found the end of the input".to_owned(),
             (_, Some(token)) => {
                 let text: String = self.slice(token.start, token.end).chars().take(40).collect();
                 format!("found `{text}`")
@@ -159,7 +159,7 @@ impl<'t> Parser<'t> {
 
     fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T, OqlError>) -> Result<T, OqlError> {
         if self.depth >= MAX_DEPTH {
-            return Err(OqlError::new(self.start(), format!("nested more than {MAX_DEPTH} deep")));
+            return Err(OqlError::new(self.start(), format!("nested more than {MAX_DEPTH} levels deep")));
         }
         self.depth += 1;
         let parsed = parse(self);

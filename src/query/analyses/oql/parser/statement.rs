@@ -86,7 +86,7 @@ impl Parser<'_> {
                 name = match (self.peek(), self.name_at(0)) {
                     (TokenKind::Text(text), _) => lexer::unescape(text),
                     (_, Some(name)) => name.to_owned(),
-                    _ => return Err(self.expected_error("the name of the column")),
+                    _ => return Err(self.expected_error("a name for the column")),
                 };
                 self.step();
             }
@@ -143,7 +143,7 @@ impl Parser<'_> {
         let mut numbers = Vec::new();
         loop {
             let Some(found) = number(self.peek()) else {
-                return Err(self.expected_error("one more number of the same form"));
+                return Err(self.expected_error("another number in the same notation, decimal or 0x"));
             };
             numbers.push(found);
             self.step();
@@ -162,7 +162,9 @@ impl Parser<'_> {
                 .name_at(0)
                 .is_none_or(|name| self.start() == start && is_keyword(name) && !self.is(1, "."))
             {
-                return Err(self.expected_error("a class, \"a pattern\", 0xaddress or (a query)"));
+                return Err(self.expected_error(
+                    "a class, a pattern in quotes, an object ID (0x...) or a query in parentheses",
+                ));
             }
             self.step();
             if !self.eat(".") && !self.eat("/") {

@@ -68,11 +68,11 @@ fn operators_bind_as_in_mat() {
 
 #[test]
 fn errors_point_at_their_place() {
-    assert_eq!(wrong(""), (0, "expected SELECT, the query ends".to_owned()));
+    assert_eq!(wrong(""), (0, "expected SELECT, found the end of the input".to_owned()));
     assert_eq!(wrong("SELECT * FRM x").0, 9);
     assert_eq!(
         wrong("SELECT * FROM x WHERE a ="),
-        (25, "expected a field, a number, a text or a function, the query ends".to_owned())
+        (25, "expected a field, a number, a string or a function, found the end of the input".to_owned())
     );
     assert_eq!(wrong("SELECT * FROM x s WHERE s.a LIKE 5").0, 33);
     assert_eq!(wrong("SELECT foo(s) FROM x s").0, 7);

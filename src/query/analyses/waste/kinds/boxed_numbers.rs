@@ -8,13 +8,13 @@ use crate::waste::kind::{Passes, WasteEffect, WasteFinder, WasteKind};
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "boxed_numbers",
-    summary: "Integers, Longs and other boxes",
-    meaning: "Integer, Long and other boxes outside of the JVM's caches. Freed: the boxes, minus what a long or \
-        double takes beyond a reference. `in the range of the caches` are those that valueOf() would \
-        have shared.",
-    harmless: "If they are keys of a small map, or null has a meaning.",
-    remedy: "Use fields and arrays of primitive type, IntStream and OptionalInt, collections of primitives \
-        (fastutil, Eclipse Collections); valueOf() instead of new.",
+    summary: "Integer, Long and other boxes",
+    meaning: "Integer, Long and other boxes that are not in the JVM's caches. Freed: the boxes, minus the \
+        space that a long or double needs in addition to a reference. `within the range of the caches` are \
+        boxes that valueOf() would have shared.",
+    harmless: "If they are keys of a small map, or if null has a meaning.",
+    remedy: "Use fields and arrays of primitive types, IntStream and OptionalInt, or collections of \
+        primitives (fastutil, Eclipse Collections). Call valueOf() instead of a constructor.",
     frees: WasteEffect::Unboxed,
     is_sampled: true,
     finds: WasteFinder::AfterPasses(find),

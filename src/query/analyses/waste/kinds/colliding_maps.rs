@@ -8,11 +8,11 @@ use hprof_values::be_ids;
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "colliding_maps",
     summary: "Maps in which most entries collide",
-    meaning: "Hash maps of 8 or more entries of which more than half follow another one in their bucket. `ratio` \
-        is the collision ratio, as in Eclipse MAT. Freed: what tree nodes take beyond plain ones. \
-        The larger cost is time.",
+    meaning: "Hash maps of 8 or more entries in which more than half of the entries share a bucket with an \
+        earlier entry. `ratio` is the collision ratio, as in Eclipse MAT. Freed: the additional size of \
+        tree nodes compared with plain nodes. The larger cost is time.",
     harmless: "If the map is small and seldom read.",
-    remedy: "Fix hashCode() of the keys: it must differ where equals() does.",
+    remedy: "Improve hashCode() of the keys: keys that are not equal should rarely have the same hash code.",
     frees: WasteEffect::Part,
     is_sampled: true,
     finds: WasteFinder::Tables(look),

@@ -6,12 +6,12 @@ use crate::waste::visited::VisitedArray;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "constant_arrays",
-    summary: "Primitive arrays of one value",
-    meaning: "Primitive arrays of two or more elements, all of one value: mostly zero, so nothing was ever \
-        written to them. Freed: the arrays.",
+    summary: "Primitive arrays with one repeated value",
+    meaning: "Primitive arrays of two or more elements that all have the same value, usually zero because \
+        nothing was ever written to them. Freed: the arrays.",
     harmless: "If they are buffers that wait for data, or if zero is a real measurement.",
-    remedy: "Allocate an array when there is something to put into it; keep one number where all are the \
-        same.",
+    remedy: "Allocate an array only when there is something to put into it. If all values are the same, \
+        store a single number.",
     frees: WasteEffect::Objects,
     is_sampled: true,
     finds: WasteFinder::PrimitiveArrays(look),

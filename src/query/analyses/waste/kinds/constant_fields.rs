@@ -23,12 +23,13 @@ use hprof_values::BasicType;
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "constant_fields",
     summary: "Fields with the same value in nearly all instances",
-    meaning: "Fields of the program's own classes that are null, zero or equal in at least 99 of 100 \
-        instances, of 100 or more. Freed: what the instances shrink by without these fields, by the JVM's \
-        layout and alignment. `ratio` is what is left of them.",
+    meaning: "Fields of the program's own classes that are null, zero or equal in at least 99 percent of \
+        the instances, for classes with at least 100 instances. Freed: the difference in size if the \
+        instances had no such fields, by the JVM's layout and alignment. `ratio` is the remaining part of \
+        the instances.",
     harmless: "If the field is filled later, or in other deployments.",
-    remedy: "Move fields that are seldom set to an object of their own, or to a subclass; make a field \
-        static that is equal everywhere.",
+    remedy: "Move fields that are seldom set to an object of their own, or to a subclass. Make a field \
+        static if its value is the same everywhere.",
     frees: WasteEffect::OfClass,
     is_sampled: false,
     finds: WasteFinder::AfterPasses(find),

@@ -12,11 +12,11 @@ use hprof_values::BasicType;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "duplicate_arrays",
-    summary: "Primitive arrays of the same content",
-    meaning: "Primitive arrays of the type and content of an earlier one, compared byte by byte; not those \
-        of Strings. Freed: each but the first.",
-    harmless: "If the arrays are written to later: equal now does not mean the same.",
-    remedy: "Share arrays that are never written to: load a resource once, cache what was decoded.",
+    summary: "Primitive arrays with the same content",
+    meaning: "Primitive arrays with the same type and content as an earlier array, compared byte by byte; \
+        arrays of Strings are not counted. Freed: all but the first.",
+    harmless: "If the arrays are written to later: they are equal only at the time of the dump.",
+    remedy: "Share arrays that are never modified: load a resource once, cache decoded data.",
     frees: WasteEffect::Objects,
     is_sampled: true,
     finds: WasteFinder::AfterPasses(find),

@@ -13,11 +13,11 @@ use hprof_values::ObjectId;
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "duplicate_classes",
     summary: "Classes that several class loaders define",
-    meaning: "Classes of a name that another class loader has defined before. Freed: what the class objects \
-        retain, their static fields above all; metaspace is not in the dump.",
+    meaning: "Classes with the same name as a class that another class loader has already defined. Freed: \
+        what the class objects retain, mainly their static fields; metaspace is not in the dump.",
     harmless: "If the applications are separate on purpose.",
-    remedy: "Put shared libraries into a parent loader. Several loaders of one application are a leak after \
-        a redeployment: `hprof-cli loaders --duplicates`.",
+    remedy: "Put shared libraries into a parent loader. Several loaders of one application are a leak \
+        after a redeployment: see `hprof-cli loaders --duplicates`.",
     frees: WasteEffect::Retained,
     is_sampled: false,
     finds: WasteFinder::AfterPasses(find),

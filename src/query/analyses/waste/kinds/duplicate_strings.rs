@@ -15,13 +15,13 @@ use hprof_model::strings::contents;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "duplicate_strings",
-    summary: "Strings of the same text",
-    meaning: "Strings with the text of an earlier String, compared character by character. Freed: each String but \
-        the first, and its array if nothing else refers to it.",
-    harmless: "If the Strings are short-lived: a heap dump shows a moment.",
-    remedy: "Read the values once and keep them: a map from text to String where they are parsed, an enum \
-        for a fixed set, String.intern() for few values. With G1, -XX:+UseStringDeduplication shares the \
-        arrays, not the Strings.",
+    summary: "Strings with the same text",
+    meaning: "Strings with the same text as an earlier String, compared character by character. Freed: all \
+        but the first String, each with its array if nothing else refers to it.",
+    harmless: "If the Strings are short-lived: a heap dump shows only one moment.",
+    remedy: "Create each value only once: use a map from text to String where the values are parsed, an \
+        enum for a fixed set, or String.intern() for few values. With G1, -XX:+UseStringDeduplication \
+        shares the arrays, but not the Strings.",
     frees: WasteEffect::Objects,
     is_sampled: true,
     finds: WasteFinder::AfterPasses(find),

@@ -6,11 +6,11 @@ use crate::waste::visited::VisitedArray;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "empty_arrays",
-    summary: "Arrays of nulls",
-    meaning: "Arrays of references in which all elements are null; except tables of collections. Freed: the \
-        arrays.",
+    summary: "Arrays that contain only null",
+    meaning: "Arrays of references in which all elements are null, except tables of collections. Freed: \
+        the arrays.",
     harmless: "If they are about to be filled.",
-    remedy: "Allocate an array when there is something to put into it.",
+    remedy: "Allocate an array only when there is something to put into it.",
     frees: WasteEffect::Objects,
     is_sampled: true,
     finds: WasteFinder::ReferenceArrays(look),

@@ -11,9 +11,9 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
     meaning: "Lists, sets, maps and deques without elements, with or without a table. Freed: the collection \
         with all that it retains.",
     harmless: "If they are few, or about to be filled.",
-    remedy: "Create a collection when the first element comes, use Collections.emptyList() and the like \
-        where nothing is ever added, set the field to null when the last element is gone: remove() and \
-        clear() keep the table.",
+    remedy: "Create a collection only when its first element is added. Use Collections.emptyList() and the \
+        like if nothing is ever added. Set the field to null when the last element is removed: remove() \
+        and clear() do not shrink the table.",
     frees: WasteEffect::Retained,
     is_sampled: true,
     finds: WasteFinder::Collections(look),

@@ -11,11 +11,11 @@ use hprof_model::heap_facts::finalizers;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "finalizable",
-    summary: "Objects that wait for the finalizer",
+    summary: "Objects that wait for finalization",
     meaning: "Objects that are garbage, but wait for finalize(). Freed: what their Finalizers retain.",
-    harmless: "If the finalizer thread is only behind for a moment: `hprof-cli leaks` shows what it is \
+    harmless: "If the finalizer thread is behind only for a moment: `hprof-cli leaks` shows what it is \
         doing.",
-    remedy: "Replace finalize() by close() and java.lang.ref.Cleaner; do not block in it.",
+    remedy: "Replace finalize() by close() and java.lang.ref.Cleaner. Do not block in finalize().",
     frees: WasteEffect::Retained,
     is_sampled: false,
     finds: WasteFinder::AfterPasses(find),

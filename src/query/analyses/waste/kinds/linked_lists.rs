@@ -7,11 +7,11 @@ use hprof_values::BasicType;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "linked_lists",
-    summary: "LinkedLists instead of ArrayLists",
-    meaning: "Elements in nodes of 24 bytes or more each. Freed: what the nodes take beyond an ArrayList with an \
-        array of exactly that length.",
+    summary: "LinkedLists, which need more memory than ArrayLists",
+    meaning: "LinkedLists, which store each element in a node of 24 bytes or more. Freed: the additional \
+        size compared with an ArrayList of exact capacity.",
     harmless: "If they are few.",
-    remedy: "Use ArrayList for lists, ArrayDeque for queues: they are also faster.",
+    remedy: "Use ArrayList for lists and ArrayDeque for queues: they are also faster.",
     frees: WasteEffect::Part,
     is_sampled: true,
     finds: WasteFinder::Collections(look),

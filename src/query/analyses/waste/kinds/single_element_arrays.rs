@@ -6,11 +6,11 @@ use crate::waste::visited::VisitedArray;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "single_element_arrays",
-    summary: "Arrays of one reference",
-    meaning: "Arrays of references of which one is not null; except tables of collections. Freed: the arrays, as \
-        if the field referred to the element itself.",
-    harmless: "If they are about to be filled, or where an interface asks for an array.",
-    remedy: "Keep the first element in a field of its own, shorten the array.",
+    summary: "Arrays with a single reference",
+    meaning: "Arrays of references of which exactly one is not null, except tables of collections. Freed: \
+        the arrays, as if the field referred directly to the element.",
+    harmless: "If they are about to be filled, or if an interface requires an array.",
+    remedy: "Store the first element in a field of its own, or shorten the array.",
     frees: WasteEffect::Objects,
     is_sampled: true,
     finds: WasteFinder::ReferenceArrays(look),

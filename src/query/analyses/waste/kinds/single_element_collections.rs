@@ -7,12 +7,12 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "single_element_collections",
-    summary: "Collections of one element",
-    meaning: "Collections of one element, or one key and value. Freed: the collection, its table and node, \
-        as if the field referred to the element itself.",
-    harmless: "If most grow later.",
-    remedy: "Keep the first element in a field of its own; List.of(x), Set.of(x), Map.of(k, v) and \
-        Collections.singletonList(x) take far less where nothing is added later.",
+    summary: "Collections with a single element",
+    meaning: "Collections of one element, or of one key and value. Freed: the collection, its table and \
+        node, as if the field referred directly to the element.",
+    harmless: "If most of them grow later.",
+    remedy: "Store the first element in a field of its own. If nothing is added later, List.of(x), \
+        Set.of(x), Map.of(k, v) and Collections.singletonList(x) need far less memory.",
     frees: WasteEffect::Listed,
     is_sampled: true,
     finds: WasteFinder::Collections(look),

@@ -9,11 +9,11 @@ use hprof_values::BasicType;
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "sparse_collections",
     summary: "Collections that need at most half of their table",
-    meaning: "Collections that need at most half of the table that they have. `ratio` is the fill ratio: elements \
-        by slots. Freed: what a table of the needed size would save.",
-    harmless: "If they are about to be filled: capacity was reserved on purpose.",
-    remedy: "Give the expected number of elements to the constructor and no more, trimToSize() an ArrayList \
-        that is complete, copy a map that has shrunk.",
+    meaning: "Collections that need at most half of their table. `ratio` is the fill ratio: elements \
+        divided by slots. Freed: the difference to a table of the required size.",
+    harmless: "If they are about to be filled, because capacity was reserved on purpose.",
+    remedy: "Pass the expected number of elements to the constructor, and no more. Call trimToSize() on an \
+        ArrayList that is complete. Copy a map that has shrunk.",
     frees: WasteEffect::Part,
     is_sampled: true,
     finds: WasteFinder::Tables(look),

@@ -9,10 +9,10 @@ use crate::waste::kind::{Passes, WasteEffect, WasteFinder, WasteKind};
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "unreachable",
     summary: "Unreachable objects",
-    meaning: "Unreachable objects: garbage that is not collected yet.",
-    harmless: "Always, except for the collector's work: it is freed anyway.",
-    remedy: "Dump live objects only (`jcmd PID GC.heap_dump` without -all); where much garbage is normal, \
-        look for what allocates it: `hprof-cli sites`, a JFR recording.",
+    meaning: "Unreachable objects: garbage that has not been collected yet.",
+    harmless: "Always, except for the work of the garbage collector: the objects are freed anyway.",
+    remedy: "Dump only live objects (`jcmd PID GC.heap_dump` without -all). If there is much garbage \
+        during normal operation, find out what allocates it: `hprof-cli sites`, or a JFR recording.",
     frees: WasteEffect::Unreachable,
     is_sampled: false,
     finds: WasteFinder::AfterPasses(find),

@@ -10,13 +10,13 @@ use hprof_values::BasicType;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "unused_array_ends",
-    summary: "Buffers longer than what is used",
-    meaning: "Buffers longer than what is used, by the field that says how much that is \
-        (StringBuilder.count, ByteArrayOutputStream.count and so on), or, in other byte[] and char[], by \
-        zeros in at least the second half. Freed: the rest.",
+    summary: "Buffers longer than their used part",
+    meaning: "Buffers longer than their used part. Its length is in a field (StringBuilder.count, \
+        ByteArrayOutputStream.count and so on); in other byte[] and char[], the unused part is zeros in at \
+        least the second half. Freed: the unused part.",
     harmless: "If the buffer is about to be filled, as those of open streams are. Zeros can be data.",
-    remedy: "Drop a StringBuilder after toString(), trim with trimToSize() or Arrays.copyOf(), choose an \
-        initial capacity that fits.",
+    remedy: "Release a StringBuilder after toString(), trim with trimToSize() or Arrays.copyOf(), or \
+        choose an initial capacity that fits.",
     frees: WasteEffect::Part,
     is_sampled: true,
     finds: WasteFinder::PrimitiveArrays(look),

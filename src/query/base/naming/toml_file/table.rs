@@ -43,7 +43,7 @@ impl<'r> TomlTable<'r> {
 
     /// Reports keys that are not known.
     pub fn check_keys(&self, known: &[&str]) {
-        let all = format!("the keys of {} are", self.place);
+        let all = format!("the valid keys of {} are", self.place);
         for (key, _) in self.table.iter().filter(|(key, _)| !known.contains(&&**key.get_ref())) {
             let hint = suggestions::did_you_mean_one_of(key.get_ref(), known, known.len(), &all);
             self.source.report(key.span().start, format!("unknown key `{}`; {hint}", quoted(key.get_ref())));
@@ -71,7 +71,7 @@ impl<'r> TomlTable<'r> {
 
     /// Returns the text of a key.
     pub fn text(&self, key: &str) -> Option<TomlText<'r>> {
-        self.text_like(key, "a text in quotes")
+        self.text_like(key, "a string in quotes")
     }
 
     /// Returns a text; `expected` describes it in the message about another type.
@@ -87,8 +87,8 @@ impl<'r> TomlTable<'r> {
 
     /// Returns the texts in the array of a key.
     pub fn texts(&self, key: &str) -> Vec<TomlText<'r>> {
-        let elements = self.elements(key, "an array of texts").into_iter();
-        elements.filter_map(|value| self.to_text(key, value, "texts in quotes")).collect()
+        let elements = self.elements(key, "an array of strings").into_iter();
+        elements.filter_map(|value| self.to_text(key, value, "strings in quotes")).collect()
     }
 
     /// Returns the texts in the array of a key, or its single text.
@@ -156,7 +156,7 @@ impl<'r> TomlTable<'r> {
     pub fn entries(&self) -> Vec<(TomlText<'r>, Option<TomlText<'r>>)> {
         let entry = |(key, value): (&'r Spanned<DeString<'r>>, &'r Spanned<DeValue<'r>>)| {
             let name = TomlText { source: self.source, text: key.get_ref(), span: key.span() };
-            (name, self.to_text(key.get_ref(), value, "a text in quotes"))
+            (name, self.to_text(key.get_ref(), value, "a string in quotes"))
         };
         let mut entries: Vec<_> = self.table.iter().map(entry).collect();
         entries.sort_by_key(|(name, _)| name.span.start);

@@ -23,12 +23,12 @@ fn all_errors_are_listed_in_the_order_of_the_file() {
     assert_eq!(
         found,
         [
-            "F:1:1: unknown key `é`; the keys of the file are a, c, d",
+            "F:1:1: unknown key `é`; the valid keys of the file are a, c, d",
             "F:2:1: [[a.b]] has no `name`; write name = \"x\"",
             "F:3:5: `n` is -1; expected a number of 0 or more",
-            "F:4:5: `t` is of type integer; expected a text in quotes",
-            "F:5:6: `s` is of type integer; expected texts in quotes",
-            "F:5:14: `s` is of type boolean; expected texts in quotes",
+            "F:4:5: `t` is of type integer; expected a string in quotes",
+            "F:5:6: `s` is of type integer; expected strings in quotes",
+            "F:5:14: `s` is of type boolean; expected strings in quotes",
             "F:6:5: `b` is of type integer; expected true or false",
             "F:7:5: unknown k `bad`; expected one of good",
             "F:8:1: `c` is of type table; expected tables, each after [[c]]",

@@ -16,7 +16,7 @@ pub enum ConditionError {
         fields: String,
     },
     /// A field in the middle of a path is not a reference.
-    #[error("{condition}: `{name}` is {kind}, and has no fields")]
+    #[error("{condition}: `{name}` is {kind}, which has no fields")]
     NoReference {
         /// The condition.
         condition: String,

@@ -28,7 +28,7 @@ pub struct SortField {
 
 /// Error for a text that is not a field name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a field; fields look like size, holder.daemon")]
+#[error("`{0}` is not a field name; field names look like size or holder.daemon")]
 pub struct NoSortField(String);
 
 impl SortField {

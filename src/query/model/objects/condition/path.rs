@@ -123,8 +123,8 @@ pub(super) fn kind_in_words(kind: BasicType) -> &'static str {
         BasicType::Object => "a reference",
         BasicType::Boolean => "a boolean",
         BasicType::Char => "a char",
-        BasicType::Float | BasicType::Double => "a number",
-        BasicType::Byte | BasicType::Short | BasicType::Int | BasicType::Long => "a whole number",
+        BasicType::Float | BasicType::Double => "a floating-point number",
+        BasicType::Byte | BasicType::Short | BasicType::Int | BasicType::Long => "an integer",
     }
 }
 

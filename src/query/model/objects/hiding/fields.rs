@@ -256,17 +256,17 @@ pub fn need(class: &str, field: &str, kind: BasicType) -> Option<NumberNeed> {
         return Some(of(rule.commands, rule.answer));
     }
     if let Some(framework) = numbers::framework(&class, field) {
-        return Some(of("leaks", &format!("rules about {framework}")));
+        return Some(of("leaks", &format!("rules of {framework}")));
     }
     if is_kept_bound(&class, field, kind) {
-        return Some(of("leaks", "bounds by their names"));
+        return Some(of("leaks", "fields named like a bound"));
     }
     match treatment(&class, field, kind) {
         FieldTreatment::Counter => {
-            Some(of("collections, leaks", "sizes and counts that another object holds"))
+            Some(of("collections, leaks", "sizes and counts stored in another object"))
         }
-        FieldTreatment::Boolean => Some(of("waste", "booleans: fields with one value")),
-        FieldTreatment::MarkedHash => Some(of("collections", "marks of nodes")),
+        FieldTreatment::Boolean => Some(of("waste", "booleans with the same value in nearly all objects")),
+        FieldTreatment::MarkedHash => Some(of("collections", "marks of hash table nodes")),
         _ => None,
     }
 }
@@ -275,7 +275,7 @@ pub fn need(class: &str, field: &str, kind: BasicType) -> Option<NumberNeed> {
 pub fn finer_answers() -> Vec<String> {
     let finer = FIELDS.kept.iter().filter(|rule| rule.kind == KeptKind::Finer);
     let mut answers: Vec<String> = finer.map(|rule| format!("{}: {}", rule.commands, rule.answer)).collect();
-    answers.push("waste: booleans that are equal in nearly all objects".to_owned());
+    answers.push("waste: booleans with the same value in nearly all objects".to_owned());
     answers.sort_unstable();
     answers.dedup();
     answers

@@ -56,8 +56,8 @@ impl HeapOverTime {
     /// Returns a description of what was not read, or `None` if everything was read.
     pub(super) fn problem(&self) -> Option<String> {
         let left_out = self.left_out.saturating_add(self.classes_left_out);
-        let what = "events about the heap, as there are too many";
-        (left_out > 0).then(|| format!("not read: {} of the {what}", group_digits(left_out)))
+        (left_out > 0)
+            .then(|| format!("too many events about the heap: {} were skipped", group_digits(left_out)))
     }
 
     /// Returns the collections up to a time in nanoseconds since 1970, and the classes without those counted later.

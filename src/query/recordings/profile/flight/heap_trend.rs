@@ -172,17 +172,20 @@ impl fmt::Display for HeapTrend {
         match self.verdict {
             HeapVerdict::TooFew => {
                 let least = min_collections(self.is_full);
-                write!(f, "{count}: too few to tell a leak from a spike (at least {least})")?;
+                write!(
+                    f,
+                    "{count}: too few to distinguish a leak from a spike (at least {least} are needed)"
+                )?;
             }
             HeapVerdict::Rising => {
-                write!(f, "the floor after {count} rose from {first} to {last}, as that of a leak does")?;
+                write!(f, "the floor after {count} rose from {first} to {last}, as is typical of a leak")?;
             }
             HeapVerdict::Falling => write!(f, "the floor after {count} fell from {first} to {last}")?,
             HeapVerdict::Spike => {
                 write!(
                     f,
-                    "the floor after {count} stayed within a tenth ({first}, then {last}), but up to {peak} were used after \
-                     some, which is "
+                    "the floor after {count} stayed within 10 percent ({first}, then {last}), but up to {peak} were in use \
+                     after some of them: "
                 )?;
                 f.write_str(if self.is_full {
                     "a spike, not a leak"
@@ -194,37 +197,37 @@ impl fmt::Display for HeapTrend {
                 let end = HumanBytes(self.end_bytes);
                 write!(
                     f,
-                    "the floor after {count} stayed within a tenth ({first}, then {last}), but the last one left {end}: a leak that \
-                     began, or a spike that has not ended"
+                    "the floor after {count} stayed within 10 percent ({first}, then {last}), but {end} were in use after the last: \
+                     the start of a leak, or a spike that has not ended"
                 )?;
             }
             HeapVerdict::Flat if first.0 < middle.0 && middle.0 < last.0 => {
                 write!(
                     f,
-                    "the floor after {count} rose by less than a tenth, from {first} to {last}: a slow leak, or none"
+                    "the floor after {count} rose by less than 10 percent, from {first} to {last}: a slow leak, or none"
                 )?;
             }
             HeapVerdict::Flat => {
                 write!(
                     f,
-                    "the floor after {count} stayed within a tenth ({first}, then {last}): no sign of a fast leak"
+                    "the floor after {count} stayed within 10 percent ({first}, then {last}): no sign of a fast leak"
                 )?;
             }
             HeapVerdict::Unsteady => {
                 write!(
                     f,
-                    "the floor after {count} went from {first} over {middle} to {last}: no clear trend"
+                    "the floor after {count} went from {first} to {middle}, then to {last}: no clear trend"
                 )?;
             }
         }
         if self.verdict == HeapVerdict::Rising && !self.is_full {
-            f.write_str("; without enough full collections, it can contain garbage")?;
+            f.write_str("; there were too few full collections, so the floor can include garbage")?;
         }
         if let Some(ClassOverTime { class, counts, first, last, .. }) = &self.most_grown {
             let (first, last) = (HumanBytes(first.bytes), HumanBytes(last.bytes));
             write!(
                 f,
-                "; of the classes that were counted, {class} grew most, from {first} to {last} in {counts} counts"
+                "; among the counted classes, {class} grew most, from {first} to {last} in {counts} counts"
             )?;
         }
         Ok(())
@@ -271,7 +274,7 @@ mod tests {
             of(false)
         );
         assert!(
-            of(true).ends_with("up to 900 B were used after some, which is a spike, not a leak"),
+            of(true).ends_with("up to 900 B were in use after some of them: a spike, not a leak"),
             "{}",
             of(true)
         );
@@ -301,7 +304,7 @@ mod tests {
         assert_eq!((trend.verdict, trend.collections, trend.is_full), (HeapVerdict::Flat, 4, true));
         assert_eq!(
             trend.to_string(),
-            "the floor after 4 full collections stayed within a tenth (100 B, then 100 B): no sign of a fast leak"
+            "the floor after 4 full collections stayed within 10 percent (100 B, then 100 B): no sign of a fast leak"
         );
     }
 
@@ -340,9 +343,15 @@ mod tests {
         assert_eq!((trend.verdict, trend.last_floor_bytes), (HeapVerdict::Rising, 250));
         // Without other collections, full ones count.
         let trend = heap([5; 3], |_| true).trend().unwrap();
-        assert_eq!(trend.to_string(), "3 full collections: too few to tell a leak from a spike (at least 4)");
+        assert_eq!(
+            trend.to_string(),
+            "3 full collections: too few to distinguish a leak from a spike (at least 4 are needed)"
+        );
         let trend = heap([5; 11], |_| false).trend().unwrap();
-        assert_eq!(trend.to_string(), "11 collections: too few to tell a leak from a spike (at least 12)");
+        assert_eq!(
+            trend.to_string(),
+            "11 collections: too few to distinguish a leak from a spike (at least 12 are needed)"
+        );
     }
 
     #[test]
@@ -351,7 +360,7 @@ mod tests {
         assert_eq!(used([500, 700, 100]).verdict, HeapVerdict::Spike);
         let trend = used([500, 700, 900]);
         assert_eq!(trend.verdict, HeapVerdict::RisingAtEnd);
-        let text = "but the last one left 900 B: a leak that began, or a spike that has not ended";
+        let text = "but 900 B were in use after the last: the start of a leak, or a spike that has not ended";
         assert!(trend.to_string().ends_with(text), "{trend}");
     }
 
@@ -362,7 +371,7 @@ mod tests {
         assert_eq!(slow.verdict, HeapVerdict::Flat);
         assert!(
             slow.to_string()
-                .ends_with("rose by less than a tenth, from 1000 B to 1.1 KiB: a slow leak, or none"),
+                .ends_with("rose by less than 10 percent, from 1000 B to 1.1 KiB: a slow leak, or none"),
             "{slow}"
         );
     }

@@ -192,8 +192,7 @@ impl MergedChunks {
         heap.problem().into_iter().for_each(|problem| self.facts.problem(problem));
         if self.left_out_threads > 0 {
             let left_out = group_digits(self.left_out_threads);
-            let what = "starts and ends of threads, as there are too many";
-            self.facts.problem(format!("not read: {left_out} of the {what}"));
+            self.facts.problem(format!("too many starts and ends of threads: {left_out} were skipped"));
         }
         let (major, minor) = self.version;
         let mut samples = self.samples(want.samples);

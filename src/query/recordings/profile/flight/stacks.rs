@@ -229,13 +229,12 @@ pub(super) fn chunk_problems(
     if is_complete && stacks.lost > 0 {
         let (events, at) = (group_digits(stacks.lost), span.start);
         problems
-            .push(format!("events whose stacks the chunk does not contain: {events} (at offset {at:#x})"));
+            .push(format!("events whose stacks are missing from the chunk: {events} (at offset {at:#x})"));
     }
     if names.left_out() > 0 {
         let (names, at) = (group_digits(names.left_out()), span.start);
         problems.push(format!(
-            "names of classes, methods and threads that are longer together than the chunk, not read: {names} (at offset \
-             {at:#x})"
+            "the names of classes, methods and threads are longer than the chunk: {names} were skipped (at offset {at:#x})"
         ));
     }
     problems

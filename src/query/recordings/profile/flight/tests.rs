@@ -129,7 +129,7 @@ fn stacks_that_are_not_in_the_chunk_are_lost() {
     whole[at + 2] = 99;
     let report = read_as(&whole, Want { samples: Some(SampleEvent::Execution), ..all() });
     assert_eq!((report.facts.lost_stacks, report.facts.problem_count), (1, 1));
-    assert_eq!(report.facts.problems, ["events whose stacks the chunk does not contain: 1 (at offset 0x0)"]);
+    assert_eq!(report.facts.problems, ["events whose stacks are missing from the chunk: 1 (at offset 0x0)"]);
     assert_eq!(report.profile.samples.unwrap().total, 3);
     // The JVM had not yet written it.
     let mut unfinished = whole;
@@ -276,7 +276,7 @@ fn names_longer_than_their_chunk_are_damage() {
         let problems: Vec<String> = match is_damaged {
             false => Vec::new(),
             true => vec![format!(
-                "names of classes, methods and threads that are longer together than the chunk, not read: {} (at offset 0x0)",
+                "the names of classes, methods and threads are longer than the chunk: {} were skipped (at offset 0x0)",
                 all_classes - read
             )],
         };

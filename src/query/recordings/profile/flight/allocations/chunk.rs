@@ -119,7 +119,7 @@ impl ChunkAllocations {
         if not_read > 0 {
             let (events, at) = (group_digits(not_read), span.start);
             found.problems.push(format!(
-                "not read: {events} of the events about old objects, as there are too many (at offset {at:#x})"
+                "too many events about old objects: {events} were skipped (at offset {at:#x})"
             ));
         }
         found.tables = stacks.finish();
