@@ -80,7 +80,7 @@ fn tip(wrong: &str, value: Option<&str>, command: &clap::Command) -> Option<Stri
         "--format" if !is_format && value.is_some() => match options.next() {
             Some(file) => file,
             None => {
-                return Some(format!("'--format {}' prints the answer, '> FILE' keeps it", formats(command)));
+                return Some(format!("use '--format {}', and '> FILE' to write to a file", formats(command)));
             }
         },
         // `--by retained` sorts, `--by place` groups.
@@ -90,8 +90,8 @@ fn tip(wrong: &str, value: Option<&str>, command: &clap::Command) -> Option<Stri
     // An option without a value, or with an attached one, does not consume the next word, which may be the dump.
     let takes_value = find(option).is_some_and(|argument| argument.get_action().takes_values());
     Some(match value.filter(|_| takes_value && !option.contains(' ')) {
-        Some(value) => format!("'{option} {value}' does that here"),
-        None => format!("'{option}' does that here"),
+        Some(value) => format!("use '{option} {value}' instead"),
+        None => format!("use '{option}' instead"),
     })
 }
 

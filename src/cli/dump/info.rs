@@ -254,7 +254,7 @@ fn table(info: &DumpInfo, sizes: &Sizes) -> TableBuilder {
             for (number, dump) in (1u32..).zip(&info.heap_dump_list) {
                 let created =
                     output::timestamp(dump.created_ms).unwrap_or_else(|| "no time stated".to_owned());
-                let ended = if dump.ended { "" } else { ", without an end" };
+                let ended = if dump.ended { "" } else { ", without an end record" };
                 line(&format!("  {number}"), format!("{}, {created}{ended}", exact(dump.bytes)));
             }
         }
@@ -279,7 +279,7 @@ fn table(info: &DumpInfo, sizes: &Sizes) -> TableBuilder {
     line("CPU SAMPLES", yes(records.cpu_samples > 0));
     line(
         "stack traces",
-        format!("{} of {} frames", group_digits(records.traces as u64), group_digits(records.frames as u64)),
+        format!("{}, with {} frames", group_digits(records.traces as u64), group_digits(records.frames as u64)),
     );
     line("heap segments", group_digits(records.heap_segments as u64));
     if info.problems.iter().any(|problem| problem.severity == Severity::Damage) {
@@ -357,7 +357,7 @@ fn evidence(info: &DumpInfo, sizes: &Sizes) -> Vec<String> {
     }
     if evidence.classes > 0 {
         lines.push(format!(
-            "{} of {} measured classes match the layout exactly, {} are smaller",
+            "{} of {} measured classes have exactly the size that the layout gives, {} are smaller",
             group_digits(evidence.classes_exact),
             group_digits(evidence.classes),
             group_digits(evidence.classes_refuting)
@@ -365,7 +365,7 @@ fn evidence(info: &DumpInfo, sizes: &Sizes) -> Vec<String> {
     }
     if evidence.arrays > 0 {
         lines.push(format!(
-            "{} of {} short array lengths match the layout exactly, {} are smaller",
+            "{} of {} short array lengths have exactly the size that the layout gives, {} are smaller",
             group_digits(evidence.arrays_exact),
             group_digits(evidence.arrays),
             group_digits(evidence.arrays_refuting)
@@ -373,7 +373,8 @@ fn evidence(info: &DumpInfo, sizes: &Sizes) -> Vec<String> {
     }
     let [model, confirmed, observed, stated] = info.size_sources;
     lines.push(format!(
-        "sizes of classes with instances: {confirmed} confirmed by a distance, {observed} taken from one, {stated} stated, {model} by the layout alone"
+        "instance sizes: {confirmed} classes confirmed by distances between objects, {observed} measured from \
+         distances, {stated} stated in the dump, {model} from the layout alone"
     ));
     lines
 }
