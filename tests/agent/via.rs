@@ -59,7 +59,7 @@ fn a_dump_of_another_place_has_what_the_jvm_counts() {
             let arguments = [&arguments, &[path.to_str().unwrap()][..], options].concat();
             let (output, said) = finish(via(command, &arguments));
             assert!(output.status.success(), "{said}");
-            assert!(said.contains("over the connection; the program's threads stood still for"), "{said}");
+            assert!(said.contains("over the connection; the program's threads were paused for"), "{said}");
             cli("doctor", &path, &[]);
             let found = histogram(&path);
             for (class, counted) in &expected {
@@ -183,7 +183,7 @@ fn a_hostile_helper_gives_no_dump() {
         ("ends", [&fifo[..], &frame(1, half)].concat(), &["--gzip"], "ended before the helper had finished"),
         ("other", [&fifo[..], &frame(0, br#""Fine""#)].concat(), &[], "an answer to another request"),
         ("beside", before_the_dump("Beside"), &[], "an answer to another request"),
-        ("told", frame(0, br#"{"Failed":{"Stopped":{"pid":7}}}"#), &[], "kill -CONT 7, there, lets it go on"),
+        ("told", frame(0, br#"{"Failed":{"Stopped":{"pid":7}}}"#), &[], "resume it there with kill -CONT 7"),
     ] {
         let (answers_file, program) = (dir.path().join("answers"), dir.path().join("helper"));
         std::fs::write(&answers_file, answers).unwrap();

@@ -301,7 +301,7 @@ fn programs_run_with_the_agent() {
     };
     let (code, said) = exact_and("thread=y,sample=4096");
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("omit --exact to sample, or sample=4096 to record all"), "{said}");
+    assert!(said.contains("sample=4096 in --options samples them; omit one of them"), "{said}");
     // All of them.
     assert_eq!(exact_and("sample=0").0, Some(42));
     let output = program(&["run", "--", &script("mvn"), "test"], &library);

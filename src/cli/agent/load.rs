@@ -50,7 +50,9 @@ fn load(cx: &RunContext, pid: u32, options: &str) -> anyhow::Result<Outcome> {
          there, as the user of the process",
         library.display()
     );
-    let library = library.to_str().context("the path of the agent library is not valid UTF-8, which the JVM requires")?;
+    let library = library
+        .to_str()
+        .context("the path of the agent library is not valid UTF-8, which the JVM requires")?;
     let reply = jvm.ask("load", &[library, "true", options], Some(TO_ANSWER))?;
     let Some(code) = return_code(&reply.text).filter(|_| reply.code == 0) else {
         bail!("process {pid} did not load the agent: {}", reply.text.trim());
@@ -60,7 +62,9 @@ fn load(cx: &RunContext, pid: u32, options: &str) -> anyhow::Result<Outcome> {
     if code != 0 {
         let reasons: Vec<_> = said.lines().map(|line| line.strip_prefix("HPROF: ").unwrap_or(line)).collect();
         match reasons[..] {
-            [] => bail!("the agent in process {pid} refused ({code}); the JVM printed the reason to its stderr"),
+            [] => {
+                bail!("the agent in process {pid} refused ({code}); the JVM printed the reason to its stderr")
+            }
             _ => bail!("the agent in process {pid} refused: {}", reasons.join("; ")),
         }
     }

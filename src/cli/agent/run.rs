@@ -158,8 +158,8 @@ pub(crate) fn run(cx: &RunContext, args: &RunArgs) -> anyhow::Result<Outcome> {
     let is_java = is_launcher(Path::new(program));
     let mut options = args.agent_options()?;
     if args.exact {
-        let cost = "--exact records every allocation, which makes the program 20 to 30 times slower; omit it to sample \
-                    allocations";
+        let cost = "--exact records every allocation, which makes the program 20 to 30 times slower; omit it to \
+                    sample allocations";
         cx.emit("note", cost);
     }
     if !is_java && !options.split(',').any(|option| option.starts_with("force=")) {

@@ -137,7 +137,8 @@ impl Answerer {
         let is_cut = question.window.is_none() && screens.iter().any(|screen| screen.place().has_more);
         if is_cut || lines.len() > MAX_LINES {
             lines.truncate(MAX_LINES);
-            notes.extend(wrap_text("note: the view is truncated; Y copies the command that shows all lines in a shell", width));
+            let text = "note: the view is truncated; Y copies the command that shows all lines in a shell";
+            notes.extend(wrap_text(text, width));
         }
         let count = notes.len();
         lines.extend(notes);

@@ -169,7 +169,12 @@ fn own(path: &Path, dir: &Path, is_forced: bool) -> anyhow::Result<Destination> 
         Ok(_) if !is_forced => return Err(Error::Exists { path: path.to_owned() }.into()),
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            ensure!(dir.is_dir(), "cannot write {}: the directory {} does not exist", path.display(), dir.display());
+            ensure!(
+                dir.is_dir(),
+                "cannot write {}: the directory {} does not exist",
+                path.display(),
+                dir.display()
+            );
             let needed = Access::WRITE_OK | Access::EXEC_OK;
             rustix::fs::accessat(CWD, dir, needed, AtFlags::EACCESS).with_context(written)?;
         }

@@ -37,7 +37,10 @@ pub(crate) fn run(cx: &RunContext, args: &JvmsArgs) -> anyhow::Result<Outcome> {
     if !list.hidden.is_empty() {
         let note = match list.hidden.len() as u64 {
             1 => "1 process of another user may be a JVM; run as root to list it".to_owned(),
-            count => format!("{} processes of other users may be JVMs; run as root to list them", group_digits(count)),
+            count => format!(
+                "{} processes of other users may be JVMs; run as root to list them",
+                group_digits(count)
+            ),
         };
         cx.emit("note", &note);
     }
@@ -71,7 +74,9 @@ fn columns() -> Columns<'static, JvmRow> {
             .header("collector")
             .fit(Fit::Secondary { priority: 2 }),
         Column::new(names::HEAP_USED_BYTES, |row: &JvmRow| row.heap_used_bytes.into())
-            .or_null("the JVM publishes no counters, or publishes this counter only after a garbage collection")
+            .or_null(
+                "the JVM publishes no counters, or publishes this counter only after a garbage collection",
+            )
             .header("used")
             .cell(|row: &JvmRow| row.heap_used_bytes.map(human_bytes).unwrap_or_default()),
         Column::new(names::HEAP_MAX_BYTES, |row: &JvmRow| row.heap_max_bytes.into())

@@ -158,14 +158,15 @@ pub(super) fn lines(row: &DumpRow<'_>, plan: &Plan) -> Vec<String> {
             if row.via.is_some() { "the connection, this process or its output" } else { "this process or its output" }
         ),
     });
-    lines.extend(
-        row.via.map(|command| format!("connection: `{command}`; the dump is sent compressed with zstd; a slow \
-                                       connection makes the pause longer")),
-    );
+    lines.extend(row.via.map(|command| {
+        format!(
+            "connection: `{command}`; the dump is sent compressed with zstd; a slow connection makes the pause longer"
+        )
+    }));
     if let Some(tight) = &plan.tight {
         lines.push(format!(
-            "space: {} has {} free, but the dump needs {} if the heap contains no garbage; if it does not fit, nothing \
-             is kept",
+            "space: {} has {} free, but the dump needs {} if the heap contains no garbage; if it does not fit, \
+             nothing is kept",
             tight.place.display(),
             human_bytes(tight.free_bytes),
             human_bytes(tight.needed_bytes)

@@ -279,7 +279,11 @@ fn table(info: &DumpInfo, sizes: &Sizes) -> TableBuilder {
     line("CPU SAMPLES", yes(records.cpu_samples > 0));
     line(
         "stack traces",
-        format!("{}, with {} frames", group_digits(records.traces as u64), group_digits(records.frames as u64)),
+        format!(
+            "{}, with {} frames",
+            group_digits(records.traces as u64),
+            group_digits(records.frames as u64)
+        ),
     );
     line("heap segments", group_digits(records.heap_segments as u64));
     if info.problems.iter().any(|problem| problem.severity == Severity::Damage) {
@@ -357,7 +361,7 @@ fn evidence(info: &DumpInfo, sizes: &Sizes) -> Vec<String> {
     }
     if evidence.classes > 0 {
         lines.push(format!(
-            "{} of {} measured classes have exactly the size that the layout gives, {} are smaller",
+            "{} of {} measured classes match the layout exactly, {} are smaller",
             group_digits(evidence.classes_exact),
             group_digits(evidence.classes),
             group_digits(evidence.classes_refuting)
@@ -365,7 +369,7 @@ fn evidence(info: &DumpInfo, sizes: &Sizes) -> Vec<String> {
     }
     if evidence.arrays > 0 {
         lines.push(format!(
-            "{} of {} short array lengths have exactly the size that the layout gives, {} are smaller",
+            "{} of {} short array lengths match the layout exactly, {} are smaller",
             group_digits(evidence.arrays_exact),
             group_digits(evidence.arrays),
             group_digits(evidence.arrays_refuting)
@@ -373,8 +377,8 @@ fn evidence(info: &DumpInfo, sizes: &Sizes) -> Vec<String> {
     }
     let [model, confirmed, observed, stated] = info.size_sources;
     lines.push(format!(
-        "instance sizes: {confirmed} classes confirmed by distances between objects, {observed} measured from \
-         distances, {stated} stated in the dump, {model} from the layout alone"
+        "classes by source of instance size: {confirmed} layout confirmed by distances, {observed} measured \
+         distances, {stated} stated in the dump, {model} layout alone"
     ));
     lines
 }

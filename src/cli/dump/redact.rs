@@ -170,8 +170,10 @@ fn write(
 ) -> anyhow::Result<Outcome> {
     let is_file =
         args.file.as_os_str() != "-" && std::fs::metadata(&args.file).is_ok_and(|there| there.is_file());
-    ensure!(is_file || !args.prove, "--prove reads the dump twice, which needs a regular file; save it to a file \
-                                     first");
+    ensure!(
+        is_file || !args.prove,
+        "--prove reads the dump twice, which needs a regular file; save it to a file first"
+    );
     let existing = OverwritePolicy::new(args.force);
     // Created before a long read, so that an error is reported at once.
     let inputs: Vec<&Path> = [args.file.as_path()].into_iter().chain(args.what.key.as_deref()).collect();
@@ -325,10 +327,7 @@ impl WhatGoes {
     pub(crate) fn note(&self, cx: &RunContext) {
         if self.strict_numbers {
             let answers = redact::finer_answers().join("; ");
-            cx.emit(
-                "note",
-                &format!("--strict-numbers makes these answers wrong or incomplete: {answers}"),
-            );
+            cx.emit("note", &format!("--strict-numbers makes these answers wrong or incomplete: {answers}"));
         }
     }
 

@@ -120,8 +120,8 @@ pub(crate) fn run(cx: &RunContext, args: &SecretsArgs) -> anyhow::Result<Outcome
         if found.omitted > 0 {
             let count = group_digits(found.omitted);
             let text = format!(
-                "limits were exceeded: {count} findings, names of values or parts of long texts were not examined, and \
-                 may contain more credentials"
+                "limits were exceeded: {count} findings, names of values or parts of long texts were not examined, \
+                 and may contain more credentials"
             );
             cx.emit("warning", &text);
         }
@@ -298,8 +298,8 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
         schema(
             "",
             false,
-            "A row is a value that a rule found, sorted by `rule` and `object`; [secrets.md](secrets.md) describes the \
-             rules. The exit code is 1 if there is a row, else 3 if the dump is damaged, else 0.",
+            "A row is a value that a rule found, sorted by `rule` and `object`; [secrets.md](secrets.md) describes \
+             the rules. The exit code is 1 if there is a row, else 3 if the dump is damaged, else 0.",
         ),
         schema("`--show-values`", true, "The same, with the values; keys are in hexadecimal digits."),
     ]

@@ -284,10 +284,7 @@ impl ExportArgs {
 /// Creates the directory, or opens it, and marks it as incomplete.
 fn begin(to: &Path) -> anyhow::Result<Arc<OpenDir>> {
     let dir = OpenDir::create_all(to, 0o777).with_context(|| {
-        format!(
-            "cannot create the directory {}; name a writable directory with --output-dir",
-            to.display()
-        )
+        format!("cannot create the directory {}; name a writable directory with --output-dir", to.display())
     })?;
     match dir.remove_file(SUCCESS.as_ref()) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -130,7 +130,9 @@ pub(crate) fn parse(line: &[u8]) -> Result<ClientMessage, (Option<RequestId>, Rp
         let is_answer = message.contains_key("result") || message.contains_key("error");
         return if is_answer { Ok(ClientMessage::Other) } else { Err(wrong("`method` is missing")) };
     };
-    let Some(method) = method.as_str().map(str::to_owned) else { return Err(wrong("`method` must be a string")) };
+    let Some(method) = method.as_str().map(str::to_owned) else {
+        return Err(wrong("`method` must be a string"));
+    };
     let params = match message.remove("params") {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(params)) => params,

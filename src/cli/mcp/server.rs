@@ -139,9 +139,12 @@ impl<'s, W: Write + Send> McpSession<'s, W> {
             let mut calls = lock(&self.calls);
             if calls.len() >= MAX_CALLS || calls.contains_key(&request.id) {
                 drop(calls);
-                let error =
-                    RpcError::new(BUSY, format!("{MAX_CALLS} calls, or one with this ID, are already running; wait \
-                                                 until one ends"));
+                let error = RpcError::new(
+                    BUSY,
+                    format!(
+                        "{MAX_CALLS} calls, or one with this ID, are already running; wait until one ends"
+                    ),
+                );
                 return self.send(&message::error(Some(&request.id), &error));
             }
             calls.insert(request.id.clone(), processes.clone());
@@ -171,7 +174,8 @@ impl<'s, W: Write + Send> McpSession<'s, W> {
                     let text = format!("{seconds} s; the first call for a dump may have to build its index");
                     let _ = self.send(&message::progress(token, seconds, &text));
                 }
-                let failed = || Err(RpcError::new(-32603, "internal error in hprof-cli; please report this bug"));
+                let failed =
+                    || Err(RpcError::new(-32603, "internal error in hprof-cli; please report this bug"));
                 work.join().unwrap_or_else(|_| failed())
             }),
         };

@@ -310,9 +310,7 @@ impl Kind {
         match self {
             Self::Dump => "the handle of a dump, such as d1".to_owned(),
             Self::Text => {
-                format!(
-                    "a non-empty text of at most {MAX_CHARACTERS} characters, without NUL characters"
-                )
+                format!("a non-empty text of at most {MAX_CHARACTERS} characters, without NUL characters")
             }
             Self::Count(min, max) => format!("an integer from {min} to {max}"),
             Self::Flag => "true or false".to_owned(),

@@ -314,9 +314,9 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
         (
             "",
             StringRows::Strings,
-            "A row is a String. Texts are truncated to `--max-chars` and to 2^24 characters. They are truncated to 256 \
-             characters if earlier rows show the same array, and such repetitions exceed both 2^24 characters and the \
-             length of the dump in bytes.",
+            "A row is a String. Texts are truncated to `--max-chars` and to 2^24 characters. They are truncated to \
+             256 characters if earlier rows show the same array, and such repetitions exceed both 2^24 characters and \
+             the length of the dump in bytes.",
         ),
         (
             "`--duplicates`",

@@ -68,8 +68,8 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
         (frame::notes(&notes, &links))
         @if !row.text(names::VALUE).is_empty() {
             pre tabindex="0" { (text(row.text(names::VALUE), &links)) }
-            @if row.number(names::IS_VALUE_TRUNCATED).is_some() { p.dim { "Only the beginning is shown; the command in \
-                                                                           a shell shows all of it." } }
+            @if row.number(names::IS_VALUE_TRUNCATED).is_some() { p.dim { "Only the beginning is shown; the command \
+                                                                           in a shell shows all of it." } }
         }
         div.two {
             section {

@@ -88,10 +88,7 @@ pub(crate) fn run(cx: &RunContext, args: &ConvertArgs) -> anyhow::Result<Outcome
     if let Some(recorded) = RecordedInput::open_only_flight(cx, &args.input, args.event)? {
         return of_flight(cx, args, &recorded, sections, file);
     }
-    anyhow::ensure!(
-        args.event.is_none(),
-        "--event selects samples of Flight Recorder recordings, which this file is not; omit it"
-    );
+    anyhow::ensure!(args.event.is_none(), "--event applies only to recordings of Flight Recorder; omit it");
     let heap = args.input.open_records(cx)?;
     let sizes = args.layout.sizes(&heap);
     let bar = Bar::new(cx, args.input.quiet);

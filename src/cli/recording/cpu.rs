@@ -102,7 +102,9 @@ pub(crate) fn run(cx: &RunContext, args: &CpuArgs) -> anyhow::Result<Outcome> {
     match (args.group_by, args.sort) {
         (None, CpuOrder::Total) => anyhow::bail!("--sort total needs --group-by method, class or package"),
         (Some(_), CpuOrder::Trace) => {
-            anyhow::bail!("--sort trace cannot be used with --group-by, whose rows are not traces; omit one of them")
+            anyhow::bail!(
+                "--sort trace cannot be used with --group-by, whose rows are not traces; omit one of them"
+            )
         }
         _ => {}
     }
@@ -116,7 +118,7 @@ pub(crate) fn run(cx: &RunContext, args: &CpuArgs) -> anyhow::Result<Outcome> {
     match &recorded.file {
         RecordedFile::Flight { report, .. } => note_events(cx, &recorded, &report.facts, args),
         _ if args.event.is_some() => {
-            anyhow::bail!("--event selects samples of Flight Recorder recordings, which this file is not; omit it")
+            anyhow::bail!("--event applies only to recordings of Flight Recorder; omit it")
         }
         _ if profile.samples.is_none() => note(cx, profile, &args.input),
         _ => {}
@@ -163,7 +165,9 @@ fn note_events(cx: &RunContext, recorded: &RecordedProfile, facts: &FlightFacts,
     }
     match counted {
         Some(event) if args.event.is_none() && !others.is_empty() => {
-            args.input.note(cx, &format!("only {} events are counted; the recording also contains {others}", event.name()));
+            let event = event.name();
+            args.input
+                .note(cx, &format!("only {event} events are counted; the recording also contains {others}"));
         }
         Some(_) => {}
         None if is_none => {

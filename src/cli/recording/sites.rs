@@ -219,9 +219,9 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
     vec![ResultSchema {
         command: "sites",
         variant: "",
-        about: "A row is an allocation site: a class and a stack trace. Rows are in the order of the file, which is by \
-                live bytes unless `ordered_by` says otherwise. In recordings of Flight Recorder, sizes are estimated \
-                from samples. HotSpot dumps have no traces: their `trace` is 0 or 1.",
+        about: "A row is an allocation site: a class and a stack trace. Rows are in the order of the file, which is \
+                by live bytes unless `ordered_by` says otherwise. In recordings of Flight Recorder, sizes are \
+                estimated from samples. HotSpot dumps have no traces: their `trace` is 0 or 1.",
         rows: columns(&Traces::default(), &StackArgs::ALL, None).fields(),
         summary: summary_columns().fields(),
     }]

@@ -347,7 +347,10 @@ fn lines(facts: &RecordingFacts<'_>) -> Vec<(&'static str, String)> {
             ),
         );
     }
-    line("traces", format!("{}, with {} frames", group_digits(recorded.traces), group_digits(recorded.frames)));
+    line(
+        "traces",
+        format!("{}, with {} frames", group_digits(recorded.traces), group_digits(recorded.frames)),
+    );
     let (started, ended) = (group_digits(recorded.threads_started), group_digits(recorded.threads_ended));
     line("threads", format!("{started} started, {ended} of them ended"));
     match &recorded.sites {

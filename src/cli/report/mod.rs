@@ -221,8 +221,9 @@ fn json(about: &About, conclusions: &Conclusions<'_>, sections: &[Section]) -> a
             );
         }
     }
-    let headline =
-        conclusions.headline().map_err(|failure| anyhow::anyhow!("cannot determine the headline: {}", failure.text))?;
+    let headline = conclusions
+        .headline()
+        .map_err(|failure| anyhow::anyhow!("cannot determine the headline: {}", failure.text))?;
     let document = serde_json::json!({
         "schema_version": SCHEMA_VERSION, "command": "report", "dump": dump, "rows": rows,
         "headline": headline, "damage": about.damage, "no_values": about.cx.hides_values,

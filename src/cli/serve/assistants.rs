@@ -62,8 +62,10 @@ impl Assistants {
         let (head, body) = request.into_parts();
         let kind = text(&head.headers, &header::CONTENT_TYPE).split(';').next().unwrap_or_default();
         if !kind.trim().eq_ignore_ascii_case("application/json") {
-            return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "415: a message must have the content type \
-                                                              application/json");
+            return plain(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "415: a message must have the content type application/json",
+            );
         }
         let most = usize::try_from(MAX_LINE).unwrap_or(usize::MAX);
         let Ok(read) = tokio::time::timeout(BODY_TIME, to_bytes(body, most)).await else {
@@ -89,7 +91,10 @@ impl Assistants {
             return document(status(&request, &line), line);
         }
         let Ok(turn) = self.calls.clone().try_acquire_owned() else {
-            let error = RpcError::new(message::BUSY, format!("{MAX_CALLS} calls are already running; try again later"));
+            let error = RpcError::new(
+                message::BUSY,
+                format!("{MAX_CALLS} calls are already running; try again later"),
+            );
             return document(StatusCode::SERVICE_UNAVAILABLE, message::error(Some(&request.id), &error));
         };
         let processes = Arc::new(Processes::default());
@@ -109,8 +114,10 @@ impl Assistants {
         drop(cancels);
         match line {
             Some(line) => document(status(&request, &line), line),
-            None => plain(StatusCode::INTERNAL_SERVER_ERROR, "500: internal error in hprof-cli; please report this \
-                                                              bug"),
+            None => plain(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "500: internal error in hprof-cli; please report this bug",
+            ),
         }
     }
 }

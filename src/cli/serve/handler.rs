@@ -147,9 +147,8 @@ impl Inner {
             return sent(&pages::nothing(&self.questions.site, 1, wants_json));
         };
         if let Some(what) = self.questions.replaced_file(number) {
-            let error = format!(
-                "the {what} was replaced or modified after the server started; restart the server"
-            );
+            let error =
+                format!("the {what} was replaced or modified after the server started; restart the server");
             return sent(&self.failure_reply(number, &error, is_json));
         }
         match index {
@@ -207,8 +206,10 @@ impl Inner {
         loop {
             // A disconnected client is not always noticed: no request waits longer than a question may take.
             if begin.elapsed() > self.questions.time() {
-                return plain(StatusCode::SERVICE_UNAVAILABLE, "503: the time limit was reached while the query was \
-                                                               queued or running");
+                return plain(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "503: the time limit was reached while the query was queued or running",
+                );
             }
             job.touch();
             let next = Duration::from_secs(1);
@@ -223,8 +224,12 @@ impl Inner {
                         return sent(&self.readable(number, reply, is_json));
                     }
                 }
-                Ok(Err(_)) => return plain(StatusCode::INTERNAL_SERVER_ERROR, "500: internal error: the query was \
-                                                                               lost"),
+                Ok(Err(_)) => {
+                    return plain(
+                        StatusCode::INTERNAL_SERVER_ERROR,
+                        "500: internal error: the query was lost",
+                    );
+                }
                 Err(_) if deadline.is_some_and(|deadline| deadline <= tokio::time::Instant::now()) => {
                     return self.waiting(number, &job);
                 }

@@ -385,7 +385,8 @@ impl QueryService {
                 return Ok(reply);
             }
             let reply = self.in_turn(key, state, WorkerKind::Long).await?;
-            reply.ok_or_else(|| anyhow::anyhow!("the query was interrupted before a worker ran it; try again"))
+            reply
+                .ok_or_else(|| anyhow::anyhow!("the query was interrupted before a worker ran it; try again"))
         };
         let forgotten = async {
             while !job.is_forgotten() {

@@ -64,7 +64,8 @@ impl Worker {
         command.arg("--").args(&site.dumps).stderr(Stdio::null());
         let is_background = kind == WorkerKind::Long;
         let terms = WorkerTerms { memory, is_background, takes_questions: true, ..WorkerTerms::default() };
-        let mut process = WorkerProcess::start(&mut command, &terms).context("cannot start a worker process")?;
+        let mut process =
+            WorkerProcess::start(&mut command, &terms).context("cannot start a worker process")?;
         let (sender, events) = channel(MAX_EVENTS);
         process.hear(move |event| sender.blocking_send(event).is_ok())?;
         Ok(Self { process, events, questions: 0, kind })

@@ -37,8 +37,10 @@ pub(crate) fn for_error(error: &anyhow::Error) -> Option<Cow<'static, str>> {
     #[cfg(feature = "sql")]
     if let Some(error) = error.downcast_ref::<SqlError>() {
         return match error.kind {
-            ErrorKind::Time => Some("raise the limit, for example with --time-limit 10min, or remove it with \
-                                     --time-limit 0".into()),
+            ErrorKind::Time => Some(
+                "raise the limit, for example with --time-limit 10min, or remove it with --time-limit 0"
+                    .into(),
+            ),
             ErrorKind::Memory => Some("raise the memory budget with --memory SIZE".into()),
             _ => None,
         };
@@ -138,8 +140,8 @@ pub(crate) fn of_dump(error: &Error) -> Option<&'static str> {
                 "free space there, or name another directory with --index-dir"
             }
             io::ErrorKind::OutOfMemory => {
-                "free some memory, or raise the limits (ulimit -v, ulimit -d); `hprof-cli index --estimate` shows what \
-                 it needs"
+                "free some memory, or raise the limits (ulimit -v, ulimit -d); `hprof-cli index --estimate` shows \
+                 what it needs"
             }
             io::ErrorKind::TimedOut => "end that process, or name another directory with --index-dir",
             _ => "name a writable directory with --index-dir",
@@ -194,8 +196,8 @@ pub(crate) const fn finding(subject: Subject) -> &'static str {
     match subject {
         Subject::Problem(kind) => problem_advice(kind),
         Subject::MissingObjects => {
-            "if the dump is damaged, they were lost with other data; if it is complete, the JVM omitted them, and they \
-             cannot be recovered"
+            "if the dump is damaged, they were lost with other data; if it is complete, the JVM omitted them, and \
+             they cannot be recovered"
         }
         Subject::MissingRoots | Subject::BootClassesAssumed => "nothing",
         Subject::SeveralHeapDumps => "--heap-dump N reads another",

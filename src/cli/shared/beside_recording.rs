@@ -246,7 +246,8 @@ fn not_known(CommonFacts { pid, command }: CommonFacts) -> Option<String> {
 }
 
 fn contradiction(why: &Contradiction, hides_values: bool) -> String {
-    let other = "the recording is of another process than the dump, so its lines may not apply to these objects";
+    let other =
+        "the recording is of another process than the dump, so its lines may not apply to these objects";
     match why {
         Contradiction::Pid(recorded, dumped) => {
             format!("{other}: its process ID is {recorded}, that of the dump is {dumped}")
@@ -266,7 +267,7 @@ fn contradiction(why: &Contradiction, hides_values: bool) -> String {
 
 /// Condition under which there is no heap over time.
 const NO_HEAP: &str =
-    "the recording contains no collections before the dump, contains too many events, or is of another process";
+    "the recording contains no collections before the dump or too many events, or is of another process";
 
 /// Maximum number of time intervals for which the minimum used heap is reported.
 const FLOORS: usize = 60;

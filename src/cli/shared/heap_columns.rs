@@ -50,7 +50,8 @@ pub(crate) fn floor<'a>() -> Columns<'a, Collection> {
 }
 
 fn time<'a>() -> Column<'a, Collection> {
-    Column::new(names::TIME, |of: &Collection| date_of_nanos(of.nanos).into()).or_null("the time is out of range")
+    Column::new(names::TIME, |of: &Collection| date_of_nanos(of.nanos).into())
+        .or_null("the time is out of range")
 }
 
 /// Returns the columns for the heap after a collection.

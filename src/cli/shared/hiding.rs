@@ -76,7 +76,9 @@ pub(crate) fn check(command: &str, matches: &ArgMatches) -> anyhow::Result<()> {
                 other => other,
             };
             let does = if *option == "keep" { "writes" } else { "reads" };
-            anyhow::bail!("--{name} {does} values of the heap, which are hidden; omit it, or do not hide values");
+            anyhow::bail!(
+                "--{name} {does} values of the heap, which are hidden; omit it, or do not hide values"
+            );
         }
     }
     Ok(())

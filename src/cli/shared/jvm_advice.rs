@@ -94,9 +94,9 @@ fn elsewhere(error: &Error) -> Option<String> {
 /// Returns one line of advice about a failure to access another machine or container.
 fn remote(error: &RemoteError) -> Option<String> {
     /// Advice about alternatives that need no helper program on the other machine.
-    const OTHERWISE: &str = "a container can be dumped from its host without a helper, as root (`hprof-cli jvms` lists \
-                             its JVMs, too); `kubectl debug --target` starts a container with a shell beside it; \
-                             --via-program PATH uses a helper that is already there";
+    const OTHERWISE: &str = "a container can be dumped from its host without a helper, as root (`hprof-cli jvms` \
+                             lists its JVMs, too); `kubectl debug --target` starts a container with a shell beside \
+                             it; --via-program PATH uses a helper that is already there";
     Some(match error {
         RemoteError::Ended { .. } => {
             "the command must run a program there and connect its stdin and stdout: 'kubectl exec -i POD --', 'docker \
@@ -107,8 +107,8 @@ fn remote(error: &RemoteError) -> Option<String> {
             "the command must pass on stdin and allocate no terminal: use -i without -t".to_owned()
         }
         RemoteError::NoHelper => {
-            "packages contain the helper, and `cargo build --release` in the repository builds it for this machine; or \
-             set $HPROF_CLI_HELPER to its path"
+            "packages contain the helper, and `cargo build --release` in the repository builds it for this machine; \
+             or set $HPROF_CLI_HELPER to its path"
                 .to_owned()
         }
         RemoteError::Unsuitable { .. } => format!(

@@ -37,8 +37,8 @@ fn read(path: &Path) -> anyhow::Result<Option<Key>> {
     let mut bytes = Vec::new();
     file.take(KEY_BYTES as u64 + 1).read_to_end(&mut bytes).with_context(failed)?;
     let bytes: Result<[u8; KEY_BYTES], _> = bytes.try_into();
-    let bytes =
-        bytes.map_err(|_| anyhow::anyhow!("{} is not a key file: a key has {KEY_BYTES} bytes", path.display()))?;
+    let bytes = bytes
+        .map_err(|_| anyhow::anyhow!("{} is not a key file: a key has {KEY_BYTES} bytes", path.display()))?;
     Ok(Some(Key::new(bytes)))
 }
 

@@ -125,9 +125,9 @@ const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 /// Parses the base name of the recordings' files.
 fn name(text: &str) -> Result<String, String> {
     let is_name = !text.is_empty() && !text.starts_with('.') && !text.contains(['/', '\\', '\0']);
-    is_name
-        .then(|| text.to_owned())
-        .ok_or_else(|| format!("`{text}` is not a file name; --name takes a name without a directory or a leading dot"))
+    is_name.then(|| text.to_owned()).ok_or_else(|| {
+        format!("`{text}` is not a file name; --name takes a name without a directory or a leading dot")
+    })
 }
 
 /// Maximum length of a line on stdin in bytes.
@@ -224,7 +224,8 @@ fn show(cx: &RunContext, args: &ListenArgs, recordings: Vec<Recording>) -> anyho
     let is_damaged = recordings.iter().any(|recording| recording.state != RecordingState::Complete);
     let is_there = !recordings.is_empty();
     let directory = Directory(&args.output_dir, is_damaged);
-    let answer = Answer::new(columns(), recordings).without_rows(NoRows::Line("no recording was received".into()));
+    let answer =
+        Answer::new(columns(), recordings).without_rows(NoRows::Line("no recording was received".into()));
     directory.show(cx, "listen", &args.output, answer)?;
     Ok(directory.outcome(is_there))
 }

@@ -138,7 +138,11 @@ impl<'c> Server<'c> {
         }
         for agent in self.agents.values() {
             if let Some(path) = &agent.path {
-                self.cx.emit("warning", &format!("{} was not renamed: its agent did not close the connection in time", path.display()));
+                let text = format!(
+                    "{} was not renamed: its agent did not close the connection in time",
+                    path.display()
+                );
+                self.cx.emit("warning", &text);
             }
         }
         let untold = self.refused.saturating_sub(MAX_TOLD);
@@ -234,7 +238,9 @@ impl<'c> Server<'c> {
         self.due.retain(|(_, agent)| *agent != number);
         match ended {
             ConnectionOutcome::Nothing | ConnectionOutcome::Refused(_) if is_closed => {
-                self.refuse(&format!("closed the connection of agent {number} ({peer}) before it sent a recording"));
+                self.refuse(&format!(
+                    "closed the connection of agent {number} ({peer}) before it sent a recording"
+                ));
             }
             ConnectionOutcome::Nothing => self.refuse(&format!("agent {number} ({peer}) sent nothing")),
             ConnectionOutcome::Refused(why) => {

@@ -44,7 +44,7 @@ pub(super) const VIEWS: &[Menu] = &[
         title: "Overview",
         command: "overview",
         rest: &[],
-        about: "The size of the heap, anomalies, and the places that retain most.",
+        about: "The size of the heap, anomalies, and the largest places.",
     },
     Menu {
         letter: 'l',
@@ -119,7 +119,7 @@ The object or class on the line
   p                 paths from GC roots: what keeps it alive
   r                 referrers
   D                 objects that it dominates
-  → ←, + -          in the dominator tree: expand, collapse
+  → ←, + -          in the dominator tree: expand (again: more), collapse
   m, M              mark it; the retained size of all marked objects together
   y, Y              copy its ID; copy the command that shows this view
 The view

@@ -374,7 +374,7 @@ impl Browser {
     }
 
     fn say_no_baseline(&mut self) {
-        "this view compares dumps; start browse with --baseline OLD".clone_into(&mut self.message);
+        "needs an older dump: --baseline OLD".clone_into(&mut self.message);
     }
 
     fn command_key(&mut self, key: Key) {
@@ -493,7 +493,7 @@ impl Browser {
             (None, Some(_)) => "nothing to open on this line".clone_into(&mut self.message),
             (None, None) => {
                 let has_other = self.next_linked_line().is_some();
-                let text = if has_other { "nothing to open here; Tab goes to the next link" } else { NOTHING };
+                let text = if has_other { "nothing to open here; Tab: next link" } else { NOTHING };
                 text.clone_into(&mut self.message);
             }
         }

@@ -219,10 +219,10 @@ fn the_biggest_objects_are_shown_until_the_overview_is_there() {
     assert!(answerer.has_index());
     let early = answerer.early(&overview).expect("objects");
     let texts: Vec<&str> = early.lines.iter().map(|line| line.text.as_str()).collect();
-    assert!(texts[0].contains("until the overview is ready") && early.notes == 0, "{texts:?}");
+    assert!(texts[0].contains("the overview is not ready yet") && early.notes == 0, "{texts:?}");
     assert!(texts[2].contains("0xffe56098") && texts.len() == 54, "{texts:?}");
     // The overview is another result, and the same as before.
-    let is_early = |line: &ScreenLine| line.text.contains("until the overview is ready");
+    let is_early = |line: &ScreenLine| line.text.contains("the overview is not ready yet");
     assert!(
         !first.lines.iter().any(is_early)
             && first.lines.iter().any(|line| line.text.contains("ProductService"))

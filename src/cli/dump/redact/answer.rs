@@ -128,7 +128,10 @@ fn table_lines(result: &RedactedDump<'_>, line: &mut dyn FnMut(&str, &str)) {
     }
     if counts.unknown_instances > 0 {
         let text = format_count(counts.unknown_instances, "instance");
-        line("damage", &format!("fields of {text} were set to 0: the dump does not contain their class before them"));
+        line(
+            "damage",
+            &format!("fields of {text} were set to 0: the dump does not contain their class before them"),
+        );
     }
 }
 
@@ -145,7 +148,8 @@ pub(super) fn proof_lines(rows: &[ProofRow], line: &mut dyn FnMut(&str, &str)) {
         };
         if row.allowed > 0 {
             let reason = row.reason.unwrap_or_default();
-            verdict.push_str(&format!("; {} permitted differences or remaining values: {reason}", group_digits(row.allowed)));
+            let allowed = group_digits(row.allowed);
+            verdict.push_str(&format!("; {allowed} permitted differences or remaining values: {reason}"));
         }
         line(row.what, &verdict);
     }
@@ -206,8 +210,8 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
     vec![ResultSchema {
         command: "redact",
         variant: "",
-        about: "With `--prove` and `--check`, a row is an analysis whose results were compared, or a search for texts. \
-                Without them, there are no rows; with `--check`, there are no keys other than `rows`.",
+        about: "With `--prove` and `--check`, a row is an analysis whose results were compared, or a search for \
+                texts. Without them, there are no rows; with `--check`, there are no keys other than `rows`.",
         rows: columns().fields(),
         summary: summary_columns().fields(),
     }]

@@ -287,8 +287,8 @@ fn of_binary(
         write(cx, args, format, session, object, hex, more_referrers)
     })?;
     if is_cut {
-        args.input
-            .note(cx, &format!("only the first {} bytes are shown; --range A..B shows others", group_digits(MAX_BYTES)));
+        let shown = group_digits(MAX_BYTES);
+        args.input.note(cx, &format!("only the first {shown} bytes are shown; --range A..B shows others"));
     }
     Ok(outcome(cx, args, session, length))
 }

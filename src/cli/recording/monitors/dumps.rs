@@ -309,9 +309,9 @@ pub(super) fn row_schema() -> [ResultSchema; 2] {
             variant: "`--dumps`",
             about: "A row is a MONITOR DUMP: the state of all threads and monitors at one moment. States are those of \
                     the agent: `R` runnable, `S` suspended, `SL` asleep, `CW` waiting to be notified, `MW` waiting to \
-                    enter a monitor, `ZO` ended, `NS` not started, `UN` unknown; they may be preceded by `S|`, `intr|` \
-                    and `native|`. `frames` of threads exist only with `--stack`. In CSV a line is a thread or a \
-                    monitor, as below.",
+                    enter a monitor, `ZO` ended, `NS` not started, `UN` unknown; they may be preceded by `S|`, \
+                    `intr|` and `native|`. `frames` of threads exist only with `--stack`. In CSV a line is a thread \
+                    or a monitor, as below.",
             rows: columns(&Traces::default(), &StackArgs::ALL).fields(),
             summary: summary_columns().fields(),
         },

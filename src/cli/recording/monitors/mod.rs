@@ -115,7 +115,7 @@ pub(crate) fn run(cx: &RunContext, args: &MonitorsArgs) -> anyhow::Result<Outcom
     };
     anyhow::ensure!(
         flight.is_some() || args.event.is_none(),
-        "--event selects events of Flight Recorder recordings, which this file is not; omit it"
+        "--event applies only to recordings of Flight Recorder; omit it"
     );
     let holds = [
         (MonitorView::Contention, profile.contention.is_some()),
@@ -175,9 +175,10 @@ fn note_events(
     shown: Option<MonitorEvent>,
 ) {
     if args.dumps || args.waits {
-        args.input
-            .note(cx, "recordings of Flight Recorder contain no monitor dumps and no WAIT lines; --event selects their \
-                       waits");
+        args.input.note(
+            cx,
+            "recordings of Flight Recorder contain no monitor dumps and no WAIT lines; --event selects their waits",
+        );
         return;
     }
     let others = MonitorEvent::ALL.into_iter().filter(|event| Some(*event) != shown);
@@ -191,7 +192,9 @@ fn note_events(
     let wanted = args.event.map_or("events of threads that wait", MonitorEvent::name);
     match shown {
         Some(event) if args.event.is_none() && !others.is_empty() => {
-            args.input.note(cx, &format!("only {} events are shown; the recording also contains {others}", event.name()));
+            let event = event.name();
+            args.input
+                .note(cx, &format!("only {event} events are shown; the recording also contains {others}"));
         }
         Some(_) => {}
         None if others.is_empty() => {

@@ -44,7 +44,9 @@ pub(crate) fn sentence(suspect: &Suspect) -> Option<String> {
     let recording =
         if of.is_partial { "The recording, as far as it could be read," } else { "The recording" };
     match of.status {
-        AllocationStatus::None => return Some(format!("{recording} contains no allocation samples of {class}.")),
+        AllocationStatus::None => {
+            return Some(format!("{recording} contains no allocation samples of {class}."));
+        }
         AllocationStatus::TooFew => {
             let samples = format_count(of.sum.samples.max(of.old_objects), "allocation sample");
             return Some(format!("{recording} contains {samples} of {class}, too few to identify a line."));
@@ -96,13 +98,15 @@ pub(crate) fn sentence(suspect: &Suspect) -> Option<String> {
             "is mostly allocated",
             format!("all lines together allocated little more than the live bytes ({alive})"),
         ),
-        Certainty::LiveBytes => {
-            ("is probably allocated", format!("the only line that allocated about as much as the live bytes ({alive})"))
-        }
-        Certainty::Holder => {
-            ("is probably allocated", "the only line that allocated enough and is called by the class that holds the \
-                                       objects".to_owned())
-        }
+        Certainty::LiveBytes => (
+            "is probably allocated",
+            format!("the only line that allocated about as much as the live bytes ({alive})"),
+        ),
+        Certainty::Holder => (
+            "is probably allocated",
+            "the only line that allocated enough and is called by the class that holds the objects"
+                .to_owned(),
+        ),
         Certainty::Unsure => {
             return Some(format!(
                 "{class} may be allocated in {line}: {share}, but it is unknown which line allocated the objects that \

@@ -494,7 +494,9 @@ fn threads(suspect: &Suspect, paths: &Paths) -> Option<String> {
     match names.as_slice() {
         [] => None,
         [one] => Some(format!("It is reachable through fields of thread {one}.")),
-        [some @ .., last] => Some(format!("It is reachable through fields of threads {} and {last}.", some.join(", "))),
+        [some @ .., last] => {
+            Some(format!("It is reachable through fields of threads {} and {last}.", some.join(", ")))
+        }
     }
 }
 
@@ -505,10 +507,17 @@ fn thread(suspect: &Suspect) -> String {
     let Some(paths) = &suspect.paths else { return format!("{name}{oom} retains it.") };
     let own_id = |path: &Path| path.root.id == suspect.object.object;
     if paths.only_frames {
-        return format!("Only stack frames of {name}{oom} reference it; the innermost is {}.", frame_name(&paths.path));
+        return format!(
+            "Only stack frames of {name}{oom} reference it; the innermost is {}.",
+            frame_name(&paths.path)
+        );
     }
     if let Some(local) = &paths.local {
-        return format!("{}{oom} references it only from a local variable in {}.", capital(&name), frame_of(local));
+        return format!(
+            "{}{oom} references it only from a local variable in {}.",
+            capital(&name),
+            frame_of(local)
+        );
     }
     if own_id(&paths.path) {
         let owner = paths.owner.as_ref().map(|owner| format!(" {} of {}", owner.field, owner.class));
@@ -519,7 +528,11 @@ fn thread(suspect: &Suspect) -> String {
         };
         return format!("{}{oom} keeps it alive by{by}{also}.", capital(&name));
     }
-    format!("{}{oom} references it only from a local variable in {}.", capital(&name), frame_name(&paths.path))
+    format!(
+        "{}{oom} references it only from a local variable in {}.",
+        capital(&name),
+        frame_name(&paths.path)
+    )
 }
 
 /// Describes the stack frame that references the suspect: as the only holder, or in addition to fields.
@@ -561,10 +574,12 @@ fn queue(suspect: &Suspect) -> Option<String> {
     let more = queue.all_threads.saturating_sub(names.len() as u64);
     let more = if more > 0 { format!(" and {} more", group_digits(more)) } else { String::new() };
     Some(match names.as_slice() {
-        [] if queue.are_frames_known => format!("{limit}; no stack frame references it."),
+        [] if queue.are_frames_known => format!("{limit}; no stack frame references the queue itself."),
         [] => format!("{limit}."),
-        [one] => format!("{limit}; a stack frame references it: thread {one}{more}."),
-        several => format!("{limit}; stack frames reference it: threads {}{more}.", several.join(", ")),
+        [one] => format!("{limit}; a stack frame references the queue: thread {one}{more}."),
+        several => {
+            format!("{limit}; stack frames reference the queue: threads {}{more}.", several.join(", "))
+        }
     })
 }
 

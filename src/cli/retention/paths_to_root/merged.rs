@@ -385,10 +385,10 @@ pub(super) fn row_schema() -> ResultSchema {
     ResultSchema {
         command: "paths-to-root",
         variant: "Classes",
-        about: "If a class is given: the shortest path to each object of the classes, merged. A row is an object on at \
-                least one of these paths. A path starts at a local of a thread only if there is no other path to the \
-                object. Rows are in preorder: each object is followed by those that it references, those on the paths \
-                to most objects first.",
+        about: "If a class is given: the shortest path to each object of the classes, merged. A row is an object on \
+                at least one of these paths. A path starts at a local of a thread only if there is no other path to \
+                the object. Rows are in preorder: each object is followed by those that it references, those on the \
+                paths to most objects first.",
         rows: columns().fields(),
         summary: summary_columns().fields(),
     }

@@ -217,7 +217,9 @@ fn notes(cx: &RunContext, session: &Session, found: &Paths, limits: PathLimits, 
         }
         PathsOutcome::GivenUp => {
             let budget = format_count(limits.budget.unwrap_or_default(), "referrer");
-            format!("the search for a path to {id} stopped after {budget}; omit --budget to search all referrers")
+            format!(
+                "the search for a path to {id} stopped after {budget}; omit --budget to search all referrers"
+            )
         }
         PathsOutcome::Nothing if !roots.is_empty() => {
             format!("all paths to {id} start at excluded GC roots: {roots}")
@@ -438,9 +440,9 @@ pub(super) fn row_schema() -> ResultSchema {
     ResultSchema {
         command: "paths-to-root",
         variant: "Objects",
-        about: "If only objects are given: a row is a path; objects are in the order given, the paths to each shortest \
-                first. If the shortest ones all start at locals of threads, the shortest other path is an additional \
-                row.",
+        about: "If only objects are given: a row is a path; objects are in the order given, the paths to each \
+                shortest first. If the shortest ones all start at locals of threads, the shortest other path is an \
+                additional row.",
         rows: columns().fields(),
         summary: summary_columns().fields(),
     }

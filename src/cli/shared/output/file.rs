@@ -389,7 +389,9 @@ fn explain_failure(error: &io::Error, dir: &Path) -> String {
         );
     }
     match error.kind() {
-        io::ErrorKind::NotFound => format!("the directory {place} does not exist; create it, or name another file"),
+        io::ErrorKind::NotFound => {
+            format!("the directory {place} does not exist; create it, or name another file")
+        }
         io::ErrorKind::NotADirectory => format!("{place} is not a directory; name another file"),
         io::ErrorKind::PermissionDenied => {
             format!("no permission to create files in the directory {place}; name a file elsewhere")
