@@ -137,7 +137,7 @@ impl Answerer {
         let is_cut = question.window.is_none() && screens.iter().any(|screen| screen.place().has_more);
         if is_cut || lines.len() > MAX_LINES {
             lines.truncate(MAX_LINES);
-            let text = "note: the view is truncated; Y copies the command that shows all lines in a shell";
+            let text = "note: the view is truncated; Y copies the command for a shell";
             notes.extend(wrap_text(text, width));
         }
         let count = notes.len();

@@ -77,7 +77,7 @@ fn rules(root: &TomlTable<'_>, path: &Path) -> Rules {
         let example = words::EXAMPLE;
         root.report_at(
             "rule",
-            format!("the file contains no rules; a rule begins with [[rule]], for example: {example}"),
+            format!("there are no rules; a rule begins with [[rule]], for example: {example}"),
         );
     }
     // Names of all rules, including those with errors, and their lines.
