@@ -43,7 +43,7 @@ fn transfer(way: DumpRoute) -> &'static str {
 }
 
 pub(super) fn columns<'a>() -> Columns<'a, DumpRow<'a>> {
-    const NATIVE: &str = "it is a native image";
+    const NATIVE: &str = "the process is a native image";
     const PLANNED: &str = "the dump was not taken (`--dry-run`)";
     Columns::new([
         Column::new(names::PID, |row: &DumpRow<'a>| u64::from(row.row.pid).into()),
@@ -79,7 +79,7 @@ pub(super) fn columns<'a>() -> Columns<'a, DumpRow<'a>> {
         Column::new(names::SPACE_FREE_BYTES, |row: &DumpRow<'a>| {
             row.plan.and_then(|plan| plan.free_bytes).into()
         })
-        .or_null("it is a native image, or the file system does not report it"),
+        .or_null("the process is a native image, or the file system does not report free space"),
         Column::new(names::STANDSTILL_ESTIMATE_MS, |row: &DumpRow<'a>| {
             row.plan.map(|plan| milliseconds(plan.standstill)).into()
         })
