@@ -9,17 +9,17 @@ use clap::{Arg, Command};
 /// Options with a different meaning in one command: option, command, and the reason.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("class", "trend", "its rows are of classes, while the others filter stack traces"),
-    ("heap", "run", "an option of the agent, called so since JDK 5"),
-    ("lines", "dump", "it removes line numbers, which the other one shows"),
-    ("lines", "redact", "it removes line numbers, which the other one shows"),
+    ("heap", "run", "an option of the agent, which has had this name since JDK 5"),
+    ("lines", "dump", "it removes line numbers; elsewhere, it shows them"),
+    ("lines", "redact", "it removes line numbers; elsewhere, it shows them"),
 ];
 
 /// Commands without `--format`, and the reason.
 const WITHOUT_FORMAT: &[(&str, &str)] = &[
-    ("agent load", "prints what the agent answers"),
+    ("agent load", "prints the agent's reply"),
     ("browse", "shows answers in a terminal"),
     ("completions", "writes a shell script"),
-    ("convert", "writes the text of the HPROF agent"),
+    ("convert", "writes the text format of the HPROF agent"),
     ("man", "writes roff"),
     ("mcp", "speaks a protocol"),
     ("serve", "answers in a browser, each page also as JSON"),
@@ -29,14 +29,14 @@ const WITHOUT_FORMAT: &[(&str, &str)] = &[
 const WITHOUT_OUTPUT: &[(&str, &str)] = &[
     ("agent load", "prints a line"),
     ("browse", "shows answers in a terminal"),
-    ("completions", "what it prints is sourced, or redirected"),
+    ("completions", "its output is sourced or redirected"),
     ("man", "has --output-dir: each command has a page"),
     ("mcp", "speaks a protocol"),
     ("serve", "answers in a browser"),
 ];
 
 /// Options for which 0 does not mean "all": option, command, and the reason.
-const ZERO: &[(&str, &str, &str)] = &[("depth", "run", "the agent records no stack traces then")];
+const ZERO: &[(&str, &str, &str)] = &[("depth", "run", "the agent then records no stack traces")];
 
 /// Markers around the table in docs/recipes.md.
 const BEGIN: &str = "<!-- made by src/cli/grammar.rs -->\n";

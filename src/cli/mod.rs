@@ -46,7 +46,7 @@ use hprof_report::answer::ResultSchema;
 /// Analyze Java heap dumps and HPROF reports on the command line.
 ///
 /// Reads heap dumps of HotSpot, Android and the HPROF agent, and the agent's text reports, plain or compressed with
-/// gzip or zstd. An index is built on first use and stored beside the dump, so that later commands answer quickly.
+/// gzip or zstd. An index is built on first use and stored next to the dump, so that later commands answer quickly.
 #[derive(Debug, Parser)]
 #[command(
     name = "hprof-cli",
@@ -205,7 +205,7 @@ fn first_screen() -> String {
     format!(
         "hprof-cli {version}: {about}\n\n{WHAT_NOW}\n\nBefore and after
   hprof-cli diff OLD NEW                    what grew
-  hprof-cli report DUMP -o report.html      all of it as one page
+  hprof-cli report DUMP -o report.html      a report as one page
   hprof-cli run --cpu samples -- java ...   records a JVM
 
 `hprof-cli --help` lists {} commands, `hprof-cli COMMAND --help` explains one.\n",
@@ -249,7 +249,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments = match first_word::with_command(arguments, NAMES) {
         Ok(arguments) => arguments,
         Err(none) => {
-            cx.emit("error", &format!("there is no command {}", none.word));
+            cx.emit("error", &format!("unknown command {}", none.word));
             cx.emit("hint", &none.hint);
             return ExitCode::from(2);
         }

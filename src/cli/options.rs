@@ -80,7 +80,7 @@ fn tip(wrong: &str, value: Option<&str>, command: &clap::Command) -> Option<Stri
         "--format" if !is_format && value.is_some() => match options.next() {
             Some(file) => file,
             None => {
-                return Some(format!("'--format {}' prints the answer, '> FILE' keeps it", formats(command)));
+                return Some(format!("use '--format {}', and '> FILE' to write to a file", formats(command)));
             }
         },
         // `--by retained` sorts, `--by place` groups.
@@ -90,8 +90,8 @@ fn tip(wrong: &str, value: Option<&str>, command: &clap::Command) -> Option<Stri
     // An option without a value, or with an attached one, does not consume the next word, which may be the dump.
     let takes_value = find(option).is_some_and(|argument| argument.get_action().takes_values());
     Some(match value.filter(|_| takes_value && !option.contains(' ')) {
-        Some(value) => format!("'{option} {value}' does that here"),
-        None => format!("'{option}' does that here"),
+        Some(value) => format!("use '{option} {value}' instead"),
+        None => format!("use '{option}' instead"),
     })
 }
 
@@ -120,24 +120,24 @@ mod tests {
     #[test]
     fn words_of_other_tools_are_told_what_they_are_called_here() {
         for (line, tip) in [
-            (&["hprof-cli", "histo", "a", "--limit", "5"][..], "'--top 5' does that here"),
-            (&["hprof-cli", "histo", "a", "-n", "5"], "'--top 5' does that here"),
-            (&["hprof-cli", "histo", "a", "--by", "retained"], "'--sort retained' does that here"),
-            (&["hprof-cli", "diff", "a", "b", "--by", "place"], "'--group-by place' does that here"),
-            (&["hprof-cli", "diff", "a", "b", "--by", "retained"], "'--sort retained' does that here"),
-            (&["hprof-cli", "waste", "a", "--by", "class"], "'--group-by class' does that here"),
-            (&["hprof-cli", "listen", "--out", "x"], "'--output-dir x' does that here"),
-            (&["hprof-cli", "leaks", "a", "-o", "json"], "'--format json' does that here"),
-            (&["hprof-cli", "leaks", "a", "--json"], "'--format json' does that here"),
-            (&["hprof-cli", "dominators", "a", "--max-depth", "3"], "'--depth 3' does that here"),
-            (&["hprof-cli", "histo", "--limit=5", "a"], "'--top 5' does that here"),
-            (&["hprof-cli", "histo", "-n=5", "a"], "'--top 5' does that here"),
-            (&["hprof-cli", "histo", "-n5", "a"], "'--top 5' does that here"),
-            (&["hprof-cli", "histo", "--limit", "--live", "a"], "'--top' does that here"),
-            (&["hprof-cli", "histo", "--reachable", "a"], "'--live' does that here"),
-            (&["hprof-cli", "diff", "--silent", "a", "b"], "'--quiet' does that here"),
-            (&["hprof-cli", "leaks", "--json", "a"], "'--format json' does that here"),
-            (&["hprof-cli", "leaks", "--output-format=json", "a"], "'--format json' does that here"),
+            (&["hprof-cli", "histo", "a", "--limit", "5"][..], "use '--top 5' instead"),
+            (&["hprof-cli", "histo", "a", "-n", "5"], "use '--top 5' instead"),
+            (&["hprof-cli", "histo", "a", "--by", "retained"], "use '--sort retained' instead"),
+            (&["hprof-cli", "diff", "a", "b", "--by", "place"], "use '--group-by place' instead"),
+            (&["hprof-cli", "diff", "a", "b", "--by", "retained"], "use '--sort retained' instead"),
+            (&["hprof-cli", "waste", "a", "--by", "class"], "use '--group-by class' instead"),
+            (&["hprof-cli", "listen", "--out", "x"], "use '--output-dir x' instead"),
+            (&["hprof-cli", "leaks", "a", "-o", "json"], "use '--format json' instead"),
+            (&["hprof-cli", "leaks", "a", "--json"], "use '--format json' instead"),
+            (&["hprof-cli", "dominators", "a", "--max-depth", "3"], "use '--depth 3' instead"),
+            (&["hprof-cli", "histo", "--limit=5", "a"], "use '--top 5' instead"),
+            (&["hprof-cli", "histo", "-n=5", "a"], "use '--top 5' instead"),
+            (&["hprof-cli", "histo", "-n5", "a"], "use '--top 5' instead"),
+            (&["hprof-cli", "histo", "--limit", "--live", "a"], "use '--top' instead"),
+            (&["hprof-cli", "histo", "--reachable", "a"], "use '--live' instead"),
+            (&["hprof-cli", "diff", "--silent", "a", "b"], "use '--quiet' instead"),
+            (&["hprof-cli", "leaks", "--json", "a"], "use '--format json' instead"),
+            (&["hprof-cli", "leaks", "--output-format=json", "a"], "use '--format json' instead"),
         ] {
             let said = said(line);
             assert!(said.contains(tip) && !said.contains("as a value"), "{line:?}: {said}");

@@ -137,13 +137,13 @@ impl Dictionary {
             let _ = write!(out, "\n{variant}{about}\n\n{}\n", self.list(rows));
             let own: Vec<JsonField> = summary.iter().filter(|field| !is_common(field)).cloned().collect();
             if !own.is_empty() {
-                let _ = write!(out, "\nBeside: {}\n", self.list(&own));
+                let _ = write!(out, "\nOther keys: {}\n", self.list(&own));
             }
         }
         let common: Vec<JsonField> =
             with_summary().take(1).flat_map(|one| &one.summary).filter(is_common).cloned().collect();
         if !common.is_empty() {
-            let _ = write!(out, "\nBeside, in all: {}\n", self.list(&common));
+            let _ = write!(out, "\nOther keys, in all: {}\n", self.list(&common));
         }
         self.write_own(out, place);
     }

@@ -34,7 +34,7 @@ fn dumped(java: &Waiting, name: &str, arguments: &[&str]) -> std::path::PathBuf 
     let to = ["--yes", "--no-overview", "--output", path.to_str().unwrap()];
     let (output, said) = finish(dump(java.pid(), &[&to, arguments].concat()));
     assert!(output.status.success(), "{arguments:?}: {said}");
-    assert!(said.contains("stood still for"), "{said}");
+    assert!(said.contains("were paused for"), "{said}");
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     nothing_is_left(java);
     path
@@ -186,7 +186,7 @@ fn values_are_replaced_on_the_way() {
         assert!(!holds(&packed));
         // To stdout, and the plan says so.
         let (output, said) = finish(dump(java.pid(), &["--yes", "--redact", "--output", "-"]));
-        assert!(output.status.success() && said.contains("redacted on the way"), "{said}");
+        assert!(output.status.success() && said.contains("values were redacted"), "{said}");
         assert!(memchr::memmem::find(&output.stdout, SECRET.as_bytes()).is_none());
         let (output, said) = finish(dump(java.pid(), &["--dry-run", "--redact", "--format", "json"]));
         let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

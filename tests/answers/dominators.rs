@@ -440,8 +440,8 @@ fn exit_codes_say_what_became_of_the_question() {
     let unreachable = format!("{unreachable:#x}");
     for (arguments, expected, said) in [
         (&["dominators"][..], 0, ""),
-        (&["dominators", "--of", "0x7"], 1, "there is no object 0x7 in "),
-        (&["dominators", "--of", "7"], 1, "there is no object 0x7 in "),
+        (&["dominators", "--of", "0x7"], 1, "no object 0x7 in "),
+        (&["dominators", "--of", "7"], 1, "no object 0x7 in "),
         (&["dominators", "--of", "7x"], 1, "no class with objects matches 7x"),
         (&["dominators", "--of", &unreachable], 1, "is unreachable"),
         (&["dominators", "--of", &unreachable, "--group-by", "class"], 1, "is unreachable"),

@@ -164,7 +164,7 @@ fn merged_paths_start_in_frames_only_if_nothing_else_leads_there() {
         assert_eq!(local.map(|row| row["objects"].as_u64().unwrap()).sum::<u64>(), 1);
         let (_, table, notes) = run(&dump, &[class]);
         assert!(table.contains(&format!("{reference}: {held}")), "{table}");
-        assert!(notes.contains("are held only by frames of threads"), "{notes}");
+        assert!(notes.contains("are referenced only by stack frames"), "{notes}");
     }
 }
 
@@ -351,7 +351,7 @@ fn chains_of_equal_steps_are_one_line_of_a_table() {
     assert!(table.contains("first") && table.contains("value"), "{table}");
     // The path, the titles, the holder, the first node, the chain, the String.
     assert_eq!(table.lines().count(), 6, "{table}");
-    assert!(notes.contains(&format!("only frames of threads hold {id}: no path leads to it through fields")));
+    assert!(notes.contains(&format!("only stack frames reference {id}: no path to it goes through fields")));
     assert_eq!(steps(&json(&dump, &[&id])["rows"][0]).len(), 1403);
 
     let (_, table, _) = run(&dump, &["java.lang.String", "--top", "0"]);
@@ -409,5 +409,5 @@ fn a_search_gives_up_at_the_same_place_in_every_run() {
     assert_eq!((&document["targets"][0]["is_given_up"], output.status.code()), (&true.into(), Some(1)));
     assert_eq!(document["targets"][0]["found"], "given_up");
     let said = String::from_utf8(opened.dump.run(&["paths-to-root", &id, "--budget", "1"]).stderr).unwrap();
-    assert!(said.contains("gave up after 1 referrer") && said.contains("--budget"), "{said}");
+    assert!(said.contains("stopped after 1 referrer") && said.contains("--budget"), "{said}");
 }

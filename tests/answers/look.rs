@@ -555,7 +555,7 @@ fn the_commands_answer() {
     assert_eq!(nothing, [Some(1); 3]);
     let (code, out, err) = run("refs", &["0x123", "--format", "csv"]);
     assert_eq!((code, out.lines().count()), (Some(1), 1));
-    assert!(err.contains("there is no object 0x123") && err.contains("the nearest objects are 0x"), "{err}");
+    assert!(err.contains("no object 0x123") && err.contains("the nearest objects are 0x"), "{err}");
     let (code, _, err) = run("refs", &["java.util.**"]);
     assert!(code == Some(1) && err.contains("classes match java.util.**: name one"), "{err}");
     let (code, _, err) = run("instances", &["java.lang.Thread", "--where", "nam = x"]);

@@ -127,8 +127,9 @@ fn the_sentence_is_the_same_everywhere() {
     assert_eq!(leaks["rows"][0]["recorded_allocation"]["sure"], "held_alike");
     assert_eq!(leaks["recording"]["same_process"], "yes");
     assert_eq!(leaks["recording"]["warnings"], serde_json::json!([]));
-    let sentence = "Leaking$Order is allocated in Leaking$Intake.accept(line 33): 16.7% of its 1.4 MiB in the recording (30 of \
-                    180 samples); 12 of 12 sampled objects that stayed alive are from there, 12 of them held by the same field.";
+    let sentence = "Leaking$Order is allocated in Leaking$Intake.accept(line 33): 16.7% of its 1.4 MiB of sampled \
+                    allocations (30 of 180 samples); 12 of 12 sampled objects that stayed alive are from there, 12 of \
+                    them held by the same field.";
     assert!(leaks["rows"][0]["sentence"].as_str().unwrap().ends_with(sentence), "{leaks}");
     let overview = document(&place, "overview", &path);
     assert_eq!(overview["rows"][0]["allocated_in"], leaks["rows"][0]["allocated_in"]);
@@ -146,7 +147,7 @@ fn the_sentence_is_the_same_everywhere() {
     let csv = place.answer(&["leaks", "--recording", &path, "--format", "csv"]);
     assert!(csv.contains("Leaking$Intake.accept(line 33); Leaking$Pricing.quote(line 40)"), "{csv}");
     let page = place.answer(&["report", "--recording", &path, "--sections", "suspects"]);
-    assert!(page.contains("12 of 12 sampled objects") && page.contains("in the recording"), "{page}");
+    assert!(page.contains("12 of 12 sampled objects") && page.contains("of sampled allocations"), "{page}");
 }
 
 /// Which sampled objects count, of a dump and a recording without chains of references.
@@ -214,8 +215,12 @@ fn sampled_arrays_count_if_they_are_as_long_as_those_alive() {
 #[test]
 fn too_few_samples_name_no_line() {
     for (samples, status, text) in [
-        (19, "too_few", "The recording has 19 allocation samples of Leaking$Order, too few to name a line."),
-        (0, "none", "The recording has no allocation sample of Leaking$Order."),
+        (
+            19,
+            "too_few",
+            "The recording contains 19 allocation samples of Leaking$Order, too few to identify a line.",
+        ),
+        (0, "none", "The recording contains no allocation samples of Leaking$Order."),
     ] {
         let (place, path) = place(1000, &recording(&[SampledLine { samples, ..LEAK }], 1790));
         let row = document(&place, "leaks", &path)["rows"][0].clone();
@@ -236,7 +241,8 @@ fn too_few_samples_name_no_line() {
 fn a_recording_of_another_process_is_a_warning() {
     let (place, path) = place(1000, &recording(&[LEAK], 7));
     let output = place.run(&["leaks", "--recording", &path, "--format", "json"]);
-    let text = "the recording is not of the dumped process, so its lines may be of other objects: its process ID is 7, the dump's 1790";
+    let text = "the recording is of another process than the dump, so its lines may not apply to these objects: its \
+                process ID is 7, that of the dump is 1790";
     assert!(stderr(&output).contains(text), "{}", stderr(&output));
     let document: Json = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["recording"]["same_process"], "no");
@@ -251,8 +257,8 @@ fn a_recording_of_another_process_is_a_warning() {
 #[test]
 fn a_small_process_id_proves_nothing_unless_the_recorder_started_at_the_same_time() {
     let (place, path) = place(1000, &recording(&[LEAK], 1));
-    let doubt = "whether the recording is of the dumped process is not known: its process ID, 1, is the dump's, but that of a \
-                 process in another container can be equal, too";
+    let doubt = "cannot confirm that the recording is of the dumped process: process ID 1 matches, but a process in \
+                 another container can have the same";
     for (started_ms, same, warnings) in
         [(None, "unknown", 1), (Some(1_233), "unknown", 1), (Some(1_234), "yes", 0)]
     {
@@ -329,7 +335,7 @@ fn a_damaged_recording_sets_the_exit_code() {
     let output = place.run(&["leaks", "--recording", &path]);
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     let shown = String::from_utf8(output.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
-    let text = "The recording, as far as it could be read, has no allocation sample of Leaking$Order.";
+    let text = "The recording, as far as it could be read, contains no allocation samples of Leaking$Order.";
     assert!(shown.contains(text), "{shown}");
 }
 
@@ -382,7 +388,7 @@ fn a_recording_that_ended_long_before_the_dump_is_a_warning() {
             assert!(!said.contains(text) && warnings == 0, "{created_ms}: {said}");
             continue;
         };
-        let whole = format!("the recording ended {hours} {text}: what was allocated since is not in it");
+        let whole = format!("the recording ended {hours} {text}, and does not contain later allocations");
         assert!(said.contains(&whole) && warnings == 1, "{created_ms}: {said}");
     }
 }

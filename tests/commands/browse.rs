@@ -23,8 +23,8 @@ fn refused(dump: &str, stdin: Option<Stdio>, stdout: Option<Stdio>) -> (i32, Str
 fn without_a_terminal_for_keys_and_screens_it_says_so() {
     const DUMP: &str = "samples/leaks/s1.hprof.zst";
     let keys = "error: standard input is not a terminal, and browse reads keys from it";
-    let screens = "error: standard output is not a terminal, and browse draws on it";
-    let dash = "error: browse reads keys from standard input, so no dump can come from there";
+    let screens = "error: standard output is not a terminal, which browse requires";
+    let dash = "error: browse reads keys from standard input, so it cannot read a dump from there";
     for (dump, stdin, stdout, expected) in [
         (DUMP, Some(Stdio::null()), None, keys),
         (DUMP, Some(Stdio::piped()), None, keys),

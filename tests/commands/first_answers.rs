@@ -79,8 +79,8 @@ fn sample(name: &str) -> Place {
 fn commands_that_cover_reachable_objects_say_what_is_not_reachable() {
     let place = Place::new("shop.hprof", &shop());
     const ROWS: &[&str] =
-        &["are unreachable, and not in this answer: `hprof-cli histo", "--unreachable` shows"];
-    const SIZES: &[&str] = &["are unreachable, and in no retained size: `hprof-cli histo", "(9"];
+        &["are unreachable, and not included in this answer: `hprof-cli histo", "--unreachable` shows"];
+    const SIZES: &[&str] = &["are unreachable, and not part of any retained size: `hprof-cli histo", "(9"];
     check(
         &place,
         &[
@@ -271,7 +271,7 @@ fn nothing_found_says_so_and_what_may_be_meant() {
             &["roots", "--thread", "order", "--kind", "jni-global"],
             1,
             &[],
-            &["no root of these kinds that belongs to such a thread"],
+            &["no root of these kinds of a matching thread"],
         ),
         case(&["strings", "--pattern", "nope"], 1, &[], &["no String matches"]),
         case(&["strings", "--duplicates"], 1, &[], &["no String has duplicates"]),
@@ -425,7 +425,10 @@ fn a_file_that_cannot_be_written_is_named_with_what_to_do() {
         assert_eq!(output.status.code(), Some(2), "{said}");
         let directory = file.parent().unwrap().display();
         assert!(
-            said.contains(&format!("cannot write {}: there is no directory {directory}", file.display())),
+            said.contains(&format!(
+                "cannot write {}: the directory {directory} does not exist",
+                file.display()
+            )),
             "{said}"
         );
         assert!(said.contains("create it, or name another file") && !said.contains(".part"), "{said}");

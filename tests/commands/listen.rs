@@ -114,7 +114,7 @@ fn cut_recordings_are_kept_and_marked() {
 fn texts_and_garbage() {
     let mut listener = Listener::start(&["--once"]);
     listener.connect().write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
-    listener.wait_for("is refused");
+    listener.wait_for("refused agent");
     let text = b"JAVA PROFILE 1.0.1, created Mon Nov 23 00:00:00 2026\n\n--------\nSITES BEGIN (ordered by live bytes) \
         Mon Nov 23 00:00:00 2026\nSITES END\n";
     listener.connect().write_all(text).unwrap();
@@ -301,7 +301,7 @@ fn programs_run_with_the_agent() {
     };
     let (code, said) = exact_and("thread=y,sample=4096");
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("omit --exact to sample, or sample=4096 to record all"), "{said}");
+    assert!(said.contains("sample=4096 in --options samples them; omit one of them"), "{said}");
     // All of them.
     assert_eq!(exact_and("sample=0").0, Some(42));
     let output = program(&["run", "--", &script("mvn"), "test"], &library);

@@ -107,7 +107,10 @@ fn what_has_to_be_in_memory_is_refused_with_numbers() {
         let said = stderr(&refused);
         assert_eq!((refused.status.code(), refused.stdout.len()), (Some(2), 0), "{query}: {said}");
         let numbers = said.contains(says) && said.contains("do not fit into the rest of the memory budget (");
-        assert!(numbers && said.contains("hint: --memory SIZE allows more"), "{query}: {said}");
+        assert!(
+            numbers && said.contains("hint: raise the memory budget with --memory SIZE"),
+            "{query}: {said}"
+        );
         let much = run(&dump, index, 2_000_000, &["oql", query, "--memory", "2GB", "--format", "json"]);
         let json: Json = serde_json::from_slice(&much.stdout).unwrap();
         assert_eq!(json["total"]["rows"], OBJECTS, "{query}: {}", stderr(&much));

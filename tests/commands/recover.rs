@@ -434,7 +434,7 @@ fn segments_without_their_names() {
     folder.write("names.hprof", &dump.names);
     let output = run(&folder, &["recover", "names.hprof", "-o", "none.hprof"]);
     assert_eq!(code(&output), 1, "{}", stderr(&output));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("nothing is saved"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("nothing was saved"), "{output:?}");
     let output = run(&folder, &["recover", "names.hprof", "-o", "none.hprof", "--format", "json"]);
     let answer: Json = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((code(&output), &answer["output"], &answer["output_bytes"]), (1, &Json::Null, &Json::Null));

@@ -112,7 +112,7 @@ fn heap() -> (Vec<u8>, Vec<Planted>) {
         let object = heap.model.instance(class, &[value]);
         heap.objects.push(object);
     }
-    // So does the capacity of a buffer outside of the heap.
+    // So does the capacity of a buffer outside the heap.
     let above = heap.model.class("java.nio.Buffer", Some(heap.jdk.object), &[("capacity", Type::Int)]);
     for (class, stays) in [("java.nio.DirectByteBuffer", Always), ("java.nio.HeapByteBuffer", Never)] {
         let value = heap.small(class, stays);
@@ -187,7 +187,7 @@ fn numbers_stay_only_where_an_answer_needs_them() {
     }
     let output = folder.run(&["redact", "--check", &input, &out, "--strict-numbers"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(code(&output) == 0 && text.contains("stay: see docs/redact.md"), "{text}");
+    assert!(code(&output) == 0 && text.contains("are kept: see docs/redact.md"), "{text}");
 }
 
 /// A counter comes before the queue that holds it, and both are in the first window.

@@ -220,7 +220,7 @@ fn answers_keep_to_their_bytes() {
             arguments["max_bytes"] = bytes.into();
             let result = client.call(tool, arguments);
             let text = result["content"][0]["text"].as_str().unwrap();
-            let says = "`max_bytes` has to be an integer from 4096 to 1048576";
+            let says = "`max_bytes` must be an integer from 4096 to 1048576";
             assert!(result["isError"] == true && text.contains(says), "{tool}, {bytes}: {result}");
         }
     }
@@ -249,9 +249,9 @@ fn wrong_calls_are_errors_that_name_the_right_ones() {
             (
                 "histogram",
                 json!({"dump": "d1", "limit": 3}),
-                "it has: dump, top, class, group_by, retained, max_bytes",
+                "its arguments are dump, top, class, group_by, retained, max_bytes",
             ),
-            ("leaks", json!({"dump": "/etc/passwd"}), "there are: d1, d2"),
+            ("leaks", json!({"dump": "/etc/passwd"}), "dumps are d1, d2"),
             ("leaks", json!({}), "needs the argument `dump`"),
             ("find", json!({"dump": "d1", "what": "text", "pattern": "a"}), "--values"),
             ("threads", json!({"dump": "d1", "thread": "zq"}), "--values"),

@@ -451,9 +451,9 @@ fn a_question_that_takes_too_much_ends_and_the_server_does_not() {
         response = client.get("/1/dominators");
     }
     assert_eq!(response.status, 503, "{}", response.text());
-    assert!(response.text().contains("this question was stopped"), "{}", response.text());
+    assert!(response.text().contains("this query was stopped"), "{}", response.text());
     assert_eq!(client.get("/assets/style.css").status, 200);
     let document = client.get("/1/dominators.json");
     assert_eq!(document.status, 503);
-    assert!(document.json()["error"].as_str().unwrap().contains("this question was stopped"));
+    assert!(document.json()["error"].as_str().unwrap().contains("this query was stopped"));
 }

@@ -481,7 +481,7 @@ fn why_nothing_can_be_unpacked_is_said() {
             "page",
             member(b"<html><body>", Level::fast(), None),
             "it looks like HTML",
-            "what the server answered",
+            "the error of the server",
         ),
     ] {
         let output = place.run(&["histo", &place.write(name, &packed)]);

@@ -83,7 +83,7 @@ fn a_file_holds_what_stdout_shows() {
 #[test]
 fn a_note_says_that_sites_were_counted() {
     let place = Folder::new();
-    let note = "the dump records no allocation sites";
+    let note = "the dump contains no allocation sites";
     assert!(stderr(&place.run(&["convert", SAMPLE])).contains(note));
     assert!(!stderr(&place.run(&["convert", SAMPLE, "--quiet"])).contains(note));
     assert!(!stderr(&place.run(&["convert", SAMPLE, "--sections", "heap"])).contains(note));

@@ -10,7 +10,11 @@ use std::path::{Path, PathBuf};
 /// If the variable does not name a file, or the path of this program cannot be determined.
 pub(crate) fn files(variable: &str, names: &[&str]) -> anyhow::Result<Vec<PathBuf>> {
     if let Some(path) = env_path(variable) {
-        anyhow::ensure!(path.is_file(), "there is no file {}, which ${variable} names", path.display());
+        anyhow::ensure!(
+            path.is_file(),
+            "${variable} is set to {}, which is not an existing file",
+            path.display()
+        );
         // A JVM would search its own directory.
         return Ok(vec![std::path::absolute(path)?]);
     }

@@ -22,8 +22,8 @@ pub(crate) fn find() -> anyhow::Result<PathBuf> {
     found.map_or_else(
         || {
             anyhow::bail!(
-                "there is no agent library ({file}) beside {}; `cargo build --release` in the repository builds \
-                 both, and ${VARIABLE} can name one elsewhere",
+                "cannot find the agent library ({file}) next to {}; build both with `cargo build --release` in the \
+                 repository, or set ${VARIABLE} to the path of the library",
                 installed::program()?.display()
             )
         },

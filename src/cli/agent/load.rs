@@ -12,9 +12,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Load the agent into a running JVM, or control it there
 ///
-/// Prints the agent's answer or why it refuses; `jcmd` prints only a number. `dump` writes what was recorded so far;
-/// `stop` does the same and ends the recording, after which another one can be started. The JVM must belong to the same
-/// user, unless this is root. Relative file names are resolved in the JVM's working directory.
+/// Prints the agent's reply, or the reason if it refuses; `jcmd` prints only a number. `dump` writes what was recorded
+/// so far; `stop` does the same and ends the recording, after which another one can be started. The JVM must run as the
+/// same user, unless this command runs as root. Relative file names are resolved in the JVM's working directory.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LoadArgs {
     /// Process ID of the JVM
@@ -46,10 +46,13 @@ fn load(cx: &RunContext, pid: u32, options: &str) -> anyhow::Result<Outcome> {
     let jvm = Jvm::find(pid, &doors)?;
     ensure!(
         jvm.sees_file(&library)?,
-        "process {pid} has a different file system without {0}; copy it there, under the same path, as its user",
+        "process {pid} runs in another file system, which does not contain {0}; copy the library to the same path \
+         there, as the user of the process",
         library.display()
     );
-    let library = library.to_str().context("a JVM accepts only UTF-8 paths")?;
+    let library = library
+        .to_str()
+        .context("the path of the agent library is not valid UTF-8, which the JVM requires")?;
     let reply = jvm.ask("load", &[library, "true", options], Some(TO_ANSWER))?;
     let Some(code) = return_code(&reply.text).filter(|_| reply.code == 0) else {
         bail!("process {pid} did not load the agent: {}", reply.text.trim());
@@ -59,7 +62,9 @@ fn load(cx: &RunContext, pid: u32, options: &str) -> anyhow::Result<Outcome> {
     if code != 0 {
         let reasons: Vec<_> = said.lines().map(|line| line.strip_prefix("HPROF: ").unwrap_or(line)).collect();
         match reasons[..] {
-            [] => bail!("the agent in process {pid} refused ({code}); the JVM's stderr says why"),
+            [] => {
+                bail!("the agent in process {pid} refused ({code}); the JVM printed the reason to its stderr")
+            }
             _ => bail!("the agent in process {pid} refused: {}", reasons.join("; ")),
         }
     }

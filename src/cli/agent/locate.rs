@@ -18,8 +18,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// Show where the HPROF agent is and how to load it
 ///
 /// The agent records allocation sites, CPU samples, monitors and heap dumps in a JVM (JDK 11 or later), with the
-/// options of the agent that was part of JDK 5 to 8. Its library is looked up in $HPROF_CLI_AGENT, beside this program,
-/// and in ../lib and ../lib/hprof-cli, in this order. `hprof-cli run` starts a program with it.
+/// options of the agent that was part of JDK 5 to 8. Its library is searched for in $HPROF_CLI_AGENT, in the directory
+/// of this program, and in ../lib and ../lib/hprof-cli, in this order. `hprof-cli run` starts a program with it.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(crate) struct AgentArgs {
@@ -46,7 +46,7 @@ const EXAMPLE: &str = "heap=sites,cpu=samples,depth=8";
 /// Features that are not available in a JVM that is already running.
 const LATE: [&str; 4] = [
     "objects that were allocated before the agent was loaded have no allocation trace",
-    "running threads are sampled from their next allocation buffer on: their first allocations may be missing",
+    "sampling of a running thread starts with its next allocation buffer; earlier allocations are missing",
     "virtual threads are not distinguished from their carrier threads",
     "classes loaded before the agent are not measured (cpu=times, cpu=old)",
 ];
@@ -81,17 +81,17 @@ impl AgentLocation {
             format!("  java {} Main", quoted(&self.agentpath)),
         ];
         if let Some(option) = &self.java_tool_options {
-            lines.push("where java is started by something else:".to_owned());
+            lines.push("If a script or another program starts java:".to_owned());
             lines.push(format!("  export JAVA_TOOL_OPTIONS={}", quoted(option)));
         }
         lines.extend([
-            "into a running JVM:".to_owned(),
+            "Load it into a running JVM:".to_owned(),
             format!("  hprof-cli agent load PID {EXAMPLE}"),
-            "or without this program:".to_owned(),
+            "or without hprof-cli:".to_owned(),
             format!("  {}", self.jcmd),
             String::new(),
         ]);
-        lines.push("Not available in a JVM that is already running:".to_owned());
+        lines.push("Limitations in a JVM that is already running:".to_owned());
         lines.extend(LATE.iter().map(|line| format!("- {line}")));
         lines.push(String::new());
         lines.extend(library::USAGE.lines().map(str::to_owned));
@@ -149,7 +149,7 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
     vec![ResultSchema {
         command: "agent",
         variant: "",
-        about: "The row is the agent's library; `dump.path` is its path, too.",
+        about: "The row is the agent's library, whose path is also `dump.path`.",
         rows: columns().fields(),
         summary: Vec::new(),
     }]

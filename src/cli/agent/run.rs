@@ -21,9 +21,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// Start a program with the HPROF agent
 ///
 /// A command named `java` gets -agentpath as its first argument. Any other command gets it in the environment variable
-/// JAVA_TOOL_OPTIONS, so that each JVM that it starts loads the agent; all JVMs but the first to exit add their process
-/// ID to the file name. Without options, the agent records what the agent of JDK 5 to 8 does: heap=all, as text, to
-/// java.hprof.txt. The exit code is the program's own.
+/// JAVA_TOOL_OPTIONS, so that every JVM that it starts loads the agent; all JVMs but the first to exit add their
+/// process ID to the file name. Without options, the agent records what the agent of JDK 5 to 8 records by default:
+/// heap=all, as text, to java.hprof.txt. The exit code is that of the program.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "hprof-cli run [OPTIONS] -- java <ARGUMENT>...")]
 pub(crate) struct RunArgs {
@@ -133,8 +133,7 @@ impl RunArgs {
         let sample = more.split(',').find(|option| option.starts_with("sample="));
         if let Some(sample) = sample.filter(|sample| self.exact && *sample != "sample=0") {
             anyhow::bail!(
-                "--exact records every allocation, {sample} in --options only some: omit --exact to sample, or {sample} to \
-                 record all"
+                "--exact records every allocation, but {sample} in --options samples them; omit one of them"
             );
         }
         if self.heap == Some(Heap::Sites) && !self.exact && sample.is_none() {
@@ -159,7 +158,8 @@ pub(crate) fn run(cx: &RunContext, args: &RunArgs) -> anyhow::Result<Outcome> {
     let is_java = is_launcher(Path::new(program));
     let mut options = args.agent_options()?;
     if args.exact {
-        let cost = "every allocation is recorded: the program takes 20 to 30 times as long; without --exact they are sampled";
+        let cost = "--exact records every allocation, which makes the program 20 to 30 times slower; omit it to \
+                    sample allocations";
         cx.emit("note", cost);
     }
     if !is_java && !options.split(',').any(|option| option.starts_with("force=")) {
@@ -181,7 +181,7 @@ pub(crate) fn run(cx: &RunContext, args: &RunArgs) -> anyhow::Result<Outcome> {
         value.push(&option);
         command.env(TOOL_OPTIONS, &value);
         let text = format!(
-            "{} is not a java launcher: {TOOL_OPTIONS} is set to {}",
+            "{} is not the java launcher; the agent is passed to JVMs in {TOOL_OPTIONS}={}",
             program.to_string_lossy(),
             value.to_string_lossy()
         );

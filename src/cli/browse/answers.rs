@@ -21,7 +21,7 @@ const MAX_LINES: usize = MAX_ROWS;
 const MAX_TEXT: usize = 16 << 20;
 
 /// Message if the program panicked.
-const BUG: &str = "hprof-cli failed on this question; this is a bug";
+const BUG: &str = "internal error in hprof-cli; please report this bug";
 /// The command of the first view.
 const OVERVIEW: &str = "overview";
 /// Number of objects that are shown until the overview is ready.
@@ -110,7 +110,7 @@ impl Answerer {
         let window = RowWindow { count: EARLY_ROWS, ..RowWindow::ALL };
         let ask = || self.run(&words, question.width, &window).ok();
         let answer = std::panic::catch_unwind(std::panic::AssertUnwindSafe(ask)).ok()??;
-        let mut lines = wrap_text("the biggest objects, until the overview is ready", question.width);
+        let mut lines = wrap_text("the biggest objects; the overview is not ready yet", question.width);
         lines.extend(answer.screens.iter().flat_map(|screen| screen.lines(question.width)));
         Some(ScreenAnswer { lines, width: question.width, ..ScreenAnswer::default() })
     }
@@ -137,7 +137,8 @@ impl Answerer {
         let is_cut = question.window.is_none() && screens.iter().any(|screen| screen.place().has_more);
         if is_cut || lines.len() > MAX_LINES {
             lines.truncate(MAX_LINES);
-            notes.extend(wrap_text("note: more lines in a shell: Y copies the command", width));
+            let text = "note: the view is truncated; Y copies the command for a shell";
+            notes.extend(wrap_text(text, width));
         }
         let count = notes.len();
         lines.extend(notes);
@@ -196,7 +197,7 @@ impl Answerer {
             return Ok(answer);
         }
         let CommandOutput { screens, text, notes, is_damaged } = self.run(words, width, window)?;
-        let damage = is_damaged.then(|| "note: the dump is damaged; doctor explains".to_owned());
+        let damage = is_damaged.then(|| "note: the dump is damaged; :doctor shows details".to_owned());
         let about_dump = || notes.iter().filter(|note| note.is_about_dump);
         let texts = || about_dump().map(|note| note.text.clone()).collect();
         let (first, told) = self.first.get_or_init(|| (words.to_vec(), texts()));

@@ -150,7 +150,8 @@ impl Link {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).stderr(Stdio::null());
         let terms = WorkerTerms { takes_questions: true, ..WorkerTerms::default() };
-        let mut process = WorkerProcess::start(&mut command, &terms).context("cannot start a process")?;
+        let mut process =
+            WorkerProcess::start(&mut command, &terms).context("cannot start a worker process")?;
         self.count += 1;
         let (hear, process_number) = (self.hear.clone(), self.count);
         process.hear(move |event| {

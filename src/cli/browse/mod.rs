@@ -39,8 +39,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli browse heap.hprof
   hprof-cli browse heap.hprof --baseline yesterday.hprof
 
-Keys: a letter opens a view (the last line lists them), Enter opens what the line names, Esc goes back,
-/ filters, : runs any command that reads, ? explains, q quits.";
+Keys: a letter opens a view (the last line lists them), Enter opens the object or class on the line,
+Esc goes back, / filters, : runs a command, ? shows help, q quits.";
 
 /// Browse a dump in the terminal
 ///
@@ -48,7 +48,7 @@ Keys: a letter opens a view (the last line lists them), Enter opens what the lin
 /// threads, strings, waste and, with --baseline, what grew. Enter follows the objects and classes in them. The index is
 /// built on first use; the screen stays usable meanwhile.
 ///
-/// Only builds with the cargo feature `browse` can do this: `cargo install --path . --features browse`.
+/// Available only in builds with the cargo feature `browse`: `cargo install --path . --features browse`.
 #[derive(Debug, clap::Args)]
 #[cfg_attr(not(feature = "browse"), allow(dead_code, reason = "the arguments are for the help"))]
 pub(crate) struct BrowseArgs {
@@ -95,17 +95,17 @@ pub(crate) fn check(matches: &clap::ArgMatches) -> anyhow::Result<()> {
     for name in ["dump", "baseline"] {
         ensure!(
             matches.get_one::<PathBuf>(name).is_none_or(|path| path != Path::new(STDIN)),
-            "browse reads keys from standard input, so no dump can come from there; name a file, or another pipe: \
+            "browse reads keys from standard input, so it cannot read a dump from there; name a file or another pipe: \
              hprof-cli browse <(gzip -dc heap.hprof.gz)"
         );
     }
     ensure!(
         io::stdin().is_terminal(),
-        "standard input is not a terminal, and browse reads keys from it; the other commands need no terminal"
+        "standard input is not a terminal, and browse reads keys from it; other commands do not need a terminal"
     );
     ensure!(
         io::stdout().is_terminal(),
-        "standard output is not a terminal, and browse draws on it; the other commands write to files and pipes"
+        "standard output is not a terminal, which browse requires; other commands can write to files and pipes"
     );
     Ok(())
 }

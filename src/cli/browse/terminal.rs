@@ -198,7 +198,7 @@ impl BrowserLoop {
             }
             ScreenEvent::Ended(number) => {
                 if let Some(number) = self.link.note_end(number) {
-                    let text = "the process that answers has ended; it may have been out of memory";
+                    let text = "the worker process ended unexpectedly; it may have run out of memory";
                     browser.answer(number, ScreenAnswer::for_failure(text, None, u16::MAX));
                 }
             }

@@ -25,7 +25,7 @@ fn body(answer: ScreenAnswer, max: usize) -> Option<Vec<u8>> {
 pub(super) fn answer_body(answer: ScreenAnswer, max: usize) -> Vec<u8> {
     let width = answer.width;
     body(answer, max).unwrap_or_else(|| {
-        let text = "the answer is too long for a screen; Y copies the command for a shell";
+        let text = "the answer is too long for this view; Y copies the command for a shell";
         body(ScreenAnswer::for_failure(text, None, width), MAX_ANSWER).unwrap_or_default()
     })
 }

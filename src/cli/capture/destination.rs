@@ -142,7 +142,7 @@ fn check_name<'p>(path: &'p Path, place: &OutputPlace, is_forced: bool) -> anyho
 
 fn name_of(path: &Path) -> anyhow::Result<&str> {
     let name = path.file_name().and_then(|name| name.to_str());
-    name.with_context(|| format!("cannot write {}: name a file, in UTF-8", path.display()))
+    name.with_context(|| format!("cannot write {}: not a file name in UTF-8", path.display()))
 }
 
 /// Returns a destination in a directory of this user.
@@ -160,7 +160,7 @@ fn own(path: &Path, dir: &Path, is_forced: bool) -> anyhow::Result<Destination> 
             let own = rustix::process::geteuid().as_raw();
             ensure!(
                 there.file_type().is_char_device() || [0, own].contains(&there.uid()),
-                "cannot write {}: it is a FIFO or device of user {}",
+                "cannot write {}: it is a FIFO or device owned by user {}",
                 path.display(),
                 there.uid()
             );
@@ -169,7 +169,12 @@ fn own(path: &Path, dir: &Path, is_forced: bool) -> anyhow::Result<Destination> 
         Ok(_) if !is_forced => return Err(Error::Exists { path: path.to_owned() }.into()),
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            ensure!(dir.is_dir(), "cannot write {}: there is no directory {}", path.display(), dir.display());
+            ensure!(
+                dir.is_dir(),
+                "cannot write {}: the directory {} does not exist",
+                path.display(),
+                dir.display()
+            );
             let needed = Access::WRITE_OK | Access::EXEC_OK;
             rustix::fs::accessat(CWD, dir, needed, AtFlags::EACCESS).with_context(written)?;
         }
@@ -283,7 +288,7 @@ impl FileDestination {
         // Checked last: from now on the JVM's user cannot create another link to it.
         if file.metadata().map_err(fail)?.nlink() != 1 {
             fchown(&file, Some(before.uid()), Some(before.gid())).map_err(fail)?;
-            return Err(fail(io::Error::other("the JVM's user gave the dump another name")));
+            return Err(fail(io::Error::other("the JVM's user linked the dump under another name")));
         }
         let existing = OverwritePolicy::new(self.is_forced);
         let failed = |error: anyhow::Error| fail(io::Error::other(format!("{error:#}")));

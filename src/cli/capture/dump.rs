@@ -37,13 +37,13 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Take a heap dump of a running JVM, and show its overview
 ///
-/// Attaches to the JVM by HotSpot's own protocol, as `jcmd` does; no JDK is needed, and the JVM may be in a container. It
-/// first says what it will do: which objects, how large, where, and for how long the program's threads will stand still.
-/// The file is readable only for its owner, from its first byte on, and appears when it is complete. Up to JDK 21,
-/// `--output -`, `--gzip`, `--zstd` and dumps of containers need no disk where the JVM runs: the bytes come through a
-/// FIFO. JVMs since JDK 22 write to a disk, and need twice the size of the dump there. Root can dump the JVMs of all
-/// users. With --via, the JVM may be where a command leads, such as `kubectl exec`: a helper is brought there, sends the
-/// dump compressed, and removes itself. Requires Linux.
+/// Attaches to the JVM by HotSpot's own protocol, as `jcmd` does; no JDK is needed, and the JVM may be in a container.
+/// First prints a plan: which objects are dumped, the expected size, the destination, and for how long the program's
+/// threads will be paused. The file is readable only by its owner, and appears when it is complete. Up to JDK 21,
+/// `--output -`, `--gzip`, `--zstd` and dumps of containers need no disk space where the JVM runs: the dump is read
+/// through a FIFO. JVMs of JDK 22 and later write to a disk, and need twice the size of the dump there. Root can dump
+/// the JVMs of all users. With --via, the JVM may be on another machine or in a pod, reached by a command such as
+/// `kubectl exec`: a helper is copied there, sends the dump compressed, and removes itself. Requires Linux.
 #[derive(Debug, clap::Args)]
 #[command(
     mut_arg("keep", |arg| arg.requires("redact")),
@@ -60,11 +60,11 @@ pub(crate) struct DumpArgs {
     #[arg(value_name = "PID|NAME")]
     target: String,
 
-    /// Only reachable objects, the default: the JVM collects garbage first
+    /// Only reachable objects (the default); the JVM collects garbage first
     #[arg(long, conflicts_with = "all", help_heading = "Objects")]
     live: bool,
 
-    /// Omit nothing: also unreachable objects
+    /// Omit nothing: include unreachable objects
     #[arg(long, help_heading = "Objects")]
     all: bool,
 
@@ -76,11 +76,11 @@ pub(crate) struct DumpArgs {
     #[arg(long, conflicts_with = "zstd", help_heading = "Output")]
     gzip: bool,
 
-    /// Compress with zstd, which is faster and smaller
+    /// Compress with zstd, which is faster than gzip and compresses better
     #[arg(long, help_heading = "Output")]
     zstd: bool,
 
-    /// Replace values on the way, as `hprof-cli redact` does for a pipe
+    /// Redact values before they are written, as `hprof-cli redact -` does
     #[arg(long, help_heading = "Output")]
     redact: bool,
 
@@ -91,20 +91,20 @@ pub(crate) struct DumpArgs {
     #[arg(long, help_heading = "Output")]
     force: bool,
 
-    /// Start without asking
+    /// Take the dump without asking for confirmation
     #[arg(long, short)]
     yes: bool,
 
-    /// Give up when the JVM, or the command of --via, has not answered and written nothing for TIME, such as 90s or 10m;
-    /// after 30 s of waiting, a line says for what
+    /// Give up if the JVM or the command of --via neither answers nor writes anything for TIME, such as 90s or 10m;
+    /// after 30 s, a message says what the command waits for
     #[arg(long, value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
 
-    /// Only say what would be done
+    /// Print the plan, but take no dump
     #[arg(long)]
     dry_run: bool,
 
-    /// Do not show the overview of the new dump; that of a compressed one is never shown
+    /// Do not show the overview of the new dump; the overview of a compressed dump is never shown
     #[arg(long, help_heading = "Output")]
     no_overview: bool,
 
@@ -198,9 +198,9 @@ impl DumpArgs {
     fn destination_request(&self) -> DestinationRequest<'_> {
         let is_free = self.dry_run || !io::stdout().is_terminal();
         let stdout = match is_free {
-            false => Err("a heap dump is no text for a terminal; use --output FILE"),
+            false => Err("a heap dump cannot be written to a terminal; use --output FILE"),
             true if !self.dry_run && self.answer.format() != Format::Table => {
-                Err("--format writes to stdout, as --output - does")
+                Err("--format and --output - both write to stdout; omit one of them")
             }
             true => Ok(()),
         };
@@ -232,7 +232,7 @@ fn confirm(cx: &RunContext, args: &DumpArgs, lines: &[String]) -> anyhow::Result
     }
     ensure!(
         io::stdin().is_terminal() && io::stderr().is_terminal(),
-        "nobody can be asked here: --yes starts the dump without asking"
+        "cannot ask for confirmation without a terminal; --yes takes the dump without asking"
     );
     let mut stderr = io::stderr().lock();
     let _ = stderr.write_all(b"hprof-cli: take the dump? [y/N] ");
@@ -291,7 +291,7 @@ fn write_redacted<T>(
     let taken = written(destination, |out| redaction.pass(destination, args.compression(), out, take))?;
     redaction.finish()?;
     if !args.quiet {
-        cx.emit("note", "values were redacted on the way; docs/redact.md tells what stays");
+        cx.emit("note", "values were redacted; docs/redact.md lists what the dump still contains");
         args.what.note(cx);
     }
     Ok(taken)
@@ -336,7 +336,7 @@ fn finish(
     }
     let note = |path: &Path| {
         if !args.quiet {
-            cx.emit("note", &format!("`hprof-cli overview {}` shows what is in it", path.display()));
+            cx.emit("note", &format!("`hprof-cli overview {}` summarizes it", path.display()));
         }
     };
     match row.output.filter(|_| !args.no_overview) {
@@ -372,8 +372,9 @@ fn dump_native(
 ) -> anyhow::Result<Outcome> {
     let lines = vec![
         plan::describe_jvm(planned.row),
-        "way: a native image; SIGUSR1 makes it write a heap dump into its working directory, from where it is moved".to_owned(),
-        "objects: which ones, the program decides; standstill: unknown".to_owned(),
+        "method: a native image; on SIGUSR1 it writes a heap dump to its working directory, and the dump is then \
+         moved".to_owned(),
+        "objects: chosen by the program; pause: unknown".to_owned(),
     ];
     if args.dry_run {
         show(cx, args, place, planned, lines)?;

@@ -16,10 +16,10 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// List the running JVMs of this machine
 ///
-/// Also those in containers, whose process ID there is shown too. The facts come from /proc and from the counters that
-/// JVMs publish in /tmp; nothing is started in a JVM, and none notices. The heap used is what the JVM published last,
-/// for some collectors at the last collection. A JVM with -XX:-UsePerfData publishes nothing: what is not on its command
-/// line is unknown. The JVMs of other users are visible only to root. Requires Linux.
+/// Includes JVMs in containers, with their process ID there. Reads /proc and the counters that JVMs publish in /tmp;
+/// does not connect to any JVM. The used heap is the value that the JVM published last; some collectors publish it only
+/// at a collection. A JVM with -XX:-UsePerfData publishes nothing: only the facts on its command line are known. The
+/// JVMs of other users are visible only to root. Requires Linux.
 #[derive(Debug, clap::Args)]
 pub(crate) struct JvmsArgs {
     #[command(flatten)]
@@ -36,8 +36,11 @@ pub(crate) fn run(cx: &RunContext, args: &JvmsArgs) -> anyhow::Result<Outcome> {
     drop(machine);
     if !list.hidden.is_empty() {
         let note = match list.hidden.len() as u64 {
-            1 => "1 process of another user may be a JVM; root sees it".to_owned(),
-            count => format!("{} processes of other users may be JVMs; root sees them", group_digits(count)),
+            1 => "1 process of another user may be a JVM; run as root to list it".to_owned(),
+            count => format!(
+                "{} processes of other users may be JVMs; run as root to list them",
+                group_digits(count)
+            ),
         };
         cx.emit("note", &note);
     }
@@ -51,7 +54,7 @@ pub(crate) fn run(cx: &RunContext, args: &JvmsArgs) -> anyhow::Result<Outcome> {
 const SHORT_ID: usize = 12;
 
 fn columns() -> Columns<'static, JvmRow> {
-    const UNKNOWN: &str = "it is unknown: the JVM publishes no counters";
+    const UNKNOWN: &str = "unknown: the JVM publishes no counters";
     Columns::new([
         Column::new(names::PID, |row: &JvmRow| u64::from(row.pid).into())
             .header("PID")
@@ -71,7 +74,9 @@ fn columns() -> Columns<'static, JvmRow> {
             .header("collector")
             .fit(Fit::Secondary { priority: 2 }),
         Column::new(names::HEAP_USED_BYTES, |row: &JvmRow| row.heap_used_bytes.into())
-            .or_null("the JVM publishes no counters, or publishes this one only when it collects garbage")
+            .or_null(
+                "the JVM publishes no counters, or publishes this counter only after a garbage collection",
+            )
             .header("used")
             .cell(|row: &JvmRow| row.heap_used_bytes.map(human_bytes).unwrap_or_default()),
         Column::new(names::HEAP_MAX_BYTES, |row: &JvmRow| row.heap_max_bytes.into())

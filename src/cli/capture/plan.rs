@@ -43,7 +43,7 @@ fn transfer(way: DumpRoute) -> &'static str {
 }
 
 pub(super) fn columns<'a>() -> Columns<'a, DumpRow<'a>> {
-    const NATIVE: &str = "it is a native image";
+    const NATIVE: &str = "the process is a native image";
     const PLANNED: &str = "the dump was not taken (`--dry-run`)";
     Columns::new([
         Column::new(names::PID, |row: &DumpRow<'a>| u64::from(row.row.pid).into()),
@@ -79,7 +79,7 @@ pub(super) fn columns<'a>() -> Columns<'a, DumpRow<'a>> {
         Column::new(names::SPACE_FREE_BYTES, |row: &DumpRow<'a>| {
             row.plan.and_then(|plan| plan.free_bytes).into()
         })
-        .or_null("it is a native image, or the file system does not report it"),
+        .or_null("the process is a native image, or the file system does not report free space"),
         Column::new(names::STANDSTILL_ESTIMATE_MS, |row: &DumpRow<'a>| {
             row.plan.map(|plan| milliseconds(plan.standstill)).into()
         })
@@ -127,14 +127,14 @@ pub(super) fn lines(row: &DumpRow<'_>, plan: &Plan) -> Vec<String> {
     let objects = if plan.is_live {
         "reachable objects: the JVM collects garbage first (--all dumps everything)"
     } else {
-        "all objects, also unreachable ones"
+        "all objects, including unreachable ones"
     };
     let size = human_bytes(plan.dump_bytes);
     let mut lines = vec![
         describe_jvm(&plan.row),
         format!("objects: {objects}"),
         format!(
-            "size: about {size}: the heap has {} in use, garbage included",
+            "size: about {size}; {} of the heap are in use, including garbage",
             human_bytes(plan.heap_used_bytes)
         ),
     ];
@@ -145,25 +145,28 @@ pub(super) fn lines(row: &DumpRow<'_>, plan: &Plan) -> Vec<String> {
         format!("needs about {}{twice}; {free} are free", human_bytes(plan.needed_bytes))
     };
     lines.push(match plan.way {
-        DumpRoute::Beside => format!("way: the JVM writes to {place}, which {}", space()),
+        DumpRoute::Beside => format!("method: the JVM writes to {place}, which {}", space()),
         DumpRoute::BesideAndCompress => format!(
-            "way: the JVM writes to {place}, which {}; then it is {}",
+            "method: the JVM writes to {place}, which {}; the dump is then {}",
             space(),
             if row.is_redacted { "redacted" } else { "compressed" }
         ),
-        DumpRoute::Inside => format!("way: the JVM writes to {place}, which {}; then it is copied", space()),
+        DumpRoute::Inside => format!("method: the JVM writes to {place}, which {}; the dump is then copied", space()),
         DumpRoute::Fifo => format!(
-            "way: through a FIFO and {}, without a disk where the JVM runs; the JVM stands still while {} stalls",
-            if row.via.is_some() { "a helper beside the JVM" } else { "this process" },
-            if row.via.is_some() { "the connection, this process or the place it writes to" } else { "this process or the place it writes to" }
+            "method: through a FIFO and {}, using no disk where the JVM runs; the JVM remains paused while {} stalls",
+            if row.via.is_some() { "a helper on the target" } else { "this process" },
+            if row.via.is_some() { "the connection, this process or its output" } else { "this process or its output" }
         ),
     });
-    lines.extend(
-        row.via.map(|command| format!("connection: `{command}`; the dump is sent compressed with zstd; if it is slower than that, the program stands still longer")),
-    );
+    lines.extend(row.via.map(|command| {
+        format!(
+            "connection: `{command}`; the dump is sent compressed with zstd; a slow connection makes the pause longer"
+        )
+    }));
     if let Some(tight) = &plan.tight {
         lines.push(format!(
-            "space: {} has {} free, and the dump needs {} if nothing in the heap is garbage: it may not fit, and nothing is kept then",
+            "space: {} has {} free, but the dump needs {} if the heap contains no garbage; if it does not fit, \
+             nothing is kept",
             tight.place.display(),
             human_bytes(tight.free_bytes),
             human_bytes(tight.needed_bytes)
@@ -172,11 +175,13 @@ pub(super) fn lines(row: &DumpRow<'_>, plan: &Plan) -> Vec<String> {
     lines.push(format!("to: {to}"));
     lines.extend(row.output_user.map(|user| {
         let owner = if user == 0 { "root".to_owned() } else { format!("user {user}") };
-        format!("owner: {owner}: others may change the directory, so that the file is made with that user's rights alone")
+        format!("owner: {owner}; other users can change the directory, so the file is created with only that user's \
+                 rights")
     }));
     let speed = human_bytes(plan.bytes_per_second);
     lines.push(format!(
-        "standstill: all threads of the program stop for about {}, at {speed} per second; it depends on disk, processors and heap",
+        "pause: all threads of the program stop for about {}, at {speed} per second; the time depends on disk, \
+         processors and heap",
         seconds(plan.standstill)
     ));
     lines
@@ -192,10 +197,11 @@ pub(super) fn done(result: &DumpResult, output: Option<&Path>) -> String {
     };
     let stood = seconds(dumped.standstill);
     let standstill = if dumped.is_measured {
-        format!("the program's threads stood still for {stood} (safepoints, as the JVM measured)")
+        format!("the program's threads were paused for {stood} (safepoint time measured by the JVM)")
     } else {
         format!(
-            "the program's threads stood still for at most {stood} (the whole command; the JVM publishes no safepoint times)"
+            "the program's threads were paused for at most {stood} (duration of the whole command; the JVM publishes \
+             no safepoint times)"
         )
     };
     let sent = dumped.sent_bytes.map(|bytes| format!(", {} over the connection", human_bytes(bytes)));

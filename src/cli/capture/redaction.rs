@@ -53,7 +53,7 @@ impl<'a> CaptureRedaction<'a> {
             }
             Destination::Device(_) | Destination::Stdout => ensure!(
                 what.classes.is_empty(),
-                "--classes writes the old names beside the dump; use --output FILE"
+                "--classes writes the original names to a file next to the dump, so it needs --output FILE"
             ),
         }
         let options = what.options()?;
@@ -91,7 +91,7 @@ impl<'a> CaptureRedaction<'a> {
             (Ok(taken), Ok(passed)) => (taken, passed),
         };
         if passed.done.redacted.is_damaged() {
-            let why = "the redaction cannot follow what the JVM wrote, so nothing was kept";
+            let why = "the dump written by the JVM is damaged and cannot be redacted, so nothing was kept";
             return Err(failed(io::Error::new(io::ErrorKind::InvalidData, why)));
         }
         if let Some(pattern) = passed.done.redacted.renames.unmatched_patterns().first() {

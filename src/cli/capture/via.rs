@@ -22,14 +22,14 @@ const FILES: [&str; 2] = ["hprof-helper", "hprof-helper-glibc"];
 
 /// Options of commands about running JVMs.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Place")]
+#[command(next_help_heading = "Target")]
 pub(super) struct ViaArgs {
     /// Run on the target that COMMAND connects to with stdin and stdout: 'kubectl exec -i POD --',
     /// 'docker exec -i NAME', 'ssh HOST'. A helper is copied there, which needs `sh` and `cat`, and removes itself
     #[arg(long, value_name = "COMMAND")]
     via: Option<String>,
 
-    /// Helper that is already on the target: neither `sh` nor `cat` is needed
+    /// Helper that is already on the target; `sh` and `cat` are then not needed
     #[arg(long, value_name = "PATH", requires = "via")]
     via_program: Option<String>,
 }

@@ -201,7 +201,7 @@ fn columns<'a>(is_tree: bool) -> Columns<'a, ClassLine<'a>> {
         Column::new(names::LOADER, |line: &ClassLine<'a>| line.loader().into())
             .or_null("no class object in the dump"),
         Column::new(names::SUPERCLASS, |line: &ClassLine<'a>| line.superclass().into())
-            .or_null("it has none"),
+            .or_null("it has no superclass"),
         Column::new(names::CLASS_OBJECT, |line: &ClassLine<'a>| id(line.class_object()))
             .or_null("no class object in the dump"),
         Column::new(names::INSTANCES, |line: &ClassLine<'a>| line.row.instances.into()),

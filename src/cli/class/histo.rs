@@ -430,8 +430,8 @@ fn summary_columns() -> Columns<'static, HistogramTotals> {
 pub(crate) fn row_schema() -> Vec<ResultSchema> {
     let about = |group_by| match group_by {
         HistogramGroupBy::Class => {
-            "The default. A row is a class that has objects. With `--live` and `--unreachable` all figures, also those of \
-             `total`, are of reachable or unreachable objects only. A sum of bytes that does not fit into 64 bits is \
+            "The default. A row is a class that has objects. With `--live` or `--unreachable`, all counts and sizes, \
+             including those in `total`, cover only these objects. A sum of bytes that does not fit in 64 bits is \
              2^64 - 1."
         }
         HistogramGroupBy::Package => "A row is a package.",

@@ -427,10 +427,11 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
     vec![
         schema(
             "",
-            "A row is a class loader, or all loaders of generated classes of one class of loaders (`object` is the first): those of \
-             accessors that the JDK generates for reflective calls (`DelegatingClassLoader`), and others, such as those of \
-             scripts, if there are a hundred or more with at most four classes each. Its retained size is what is freed with it alone: what several loaders retain together \
-             counts for their group, not for any of them.",
+            "A row is a class loader, or all loaders of generated classes of one class of loaders (`object` is the \
+             first): those of accessors that the JDK generates for reflective calls (`DelegatingClassLoader`), and \
+             others, such as those of scripts, if there are a hundred or more with at most four classes each. Its \
+             retained size is what is freed with this loader alone: memory that several loaders retain together \
+             counts for their group.",
             columns(None, 0).fields(),
             summary_columns(0).fields(),
         ),

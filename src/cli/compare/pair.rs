@@ -37,8 +37,8 @@ impl PairInput {
         for file in self.recorded_inputs() {
             if TextFile::open(file.input.path()).map_err(Error::from)?.is_some() {
                 anyhow::bail!(
-                    "{} is a text report, and this --group-by needs binary dumps; --group-by class, package and loader compare the HEAP \
-                     DUMP of a text report",
+                    "{} is a text report, but this --group-by needs binary dumps; only --group-by class, package and \
+                     loader compare the HEAP DUMP of text reports",
                     file.input.path().display()
                 );
             }

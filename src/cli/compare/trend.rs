@@ -68,10 +68,10 @@ const ORDER: &[Keyword<DumpOrder>] = &[
 /// Show what grows from dump to dump
 ///
 /// Compares three or more dumps of a program, in the order of the times in their headers. Shows what grows from each
-/// dump to the next, and what grew and then stopped. What rises and falls is no leak and is omitted unless --all is
+/// dump to the next, and what grew and then stopped. What rises and falls is not a leak and is omitted unless --all is
 /// given. Places are those of `diff --group-by place`, compared by retained size; classes are compared by shallow
-/// bytes. The exit code is 1 if nothing grows. Recordings of Flight Recorder among the files (.jfr) are evidence: whether
-/// what their collections left rose.
+/// bytes. The exit code is 1 if nothing grows. Recordings of Flight Recorder (.jfr) among the files add evidence:
+/// whether the heap used after collections grew.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "hprof-cli trend [OPTIONS] <DUMP> <DUMP> <DUMP>...")]
 pub(crate) struct TrendArgs {

@@ -42,7 +42,7 @@ fn account_lines(account: &Account, line: &mut dyn FnMut(&str, String)) {
             // The last record's length gives a lower bound for the file. The number of records that would follow is
             // unknown: HotSpot writes segments of about a megabyte.
             Some(expected) if expected > account.file_bytes => format!(
-                "{} of at least {}: at most {} of the dump, as no record states how many should follow",
+                "{} of at least {}: at most {} of the dump, whose full length is unknown",
                 exact(read),
                 exact(expected),
                 percent(read, expected)

@@ -102,7 +102,7 @@ fn needs_no_graph(error: &anyhow::Error) -> bool {
 fn text(cx: &RunContext, args: &DoctorArgs) -> anyhow::Result<Outcome> {
     let Some((_, recorded)) = args.input.open_text(cx)? else {
         anyhow::bail!(
-            "{} changed while it was read; run it again when it is complete",
+            "{} changed while it was read; run this again when it is complete",
             args.input.input.path().display()
         );
     };
@@ -110,7 +110,7 @@ fn text(cx: &RunContext, args: &DoctorArgs) -> anyhow::Result<Outcome> {
     if let RecordedFile::Text { report, .. } = &recorded.file {
         if let Some(first) = report.malformed.first() {
             let text = format!(
-                "{} lines were not understood; the first is line {}: expected {}, found {:?}",
+                "{} lines cannot be parsed; the first is line {}: expected {}, found {:?}",
                 group_digits(report.not_understood),
                 first.line,
                 first.expected,
@@ -150,7 +150,7 @@ struct DoctorSummary<'a> {
 fn summary_columns<'a>() -> Columns<'a, DoctorSummary<'a>> {
     Columns::new([
         Column::new(names::VERDICT, |of: &DoctorSummary<'a>| of.verdict.into()),
-        account::column(|of: &DoctorSummary<'a>| of.extent).or_null("of a text report"),
+        account::column(|of: &DoctorSummary<'a>| of.extent).or_null("for text reports"),
     ])
 }
 

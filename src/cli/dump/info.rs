@@ -254,7 +254,7 @@ fn table(info: &DumpInfo, sizes: &Sizes) -> TableBuilder {
             for (number, dump) in (1u32..).zip(&info.heap_dump_list) {
                 let created =
                     output::timestamp(dump.created_ms).unwrap_or_else(|| "no time stated".to_owned());
-                let ended = if dump.ended { "" } else { ", without an end" };
+                let ended = if dump.ended { "" } else { ", without an end record" };
                 line(&format!("  {number}"), format!("{}, {created}{ended}", exact(dump.bytes)));
             }
         }
@@ -279,7 +279,11 @@ fn table(info: &DumpInfo, sizes: &Sizes) -> TableBuilder {
     line("CPU SAMPLES", yes(records.cpu_samples > 0));
     line(
         "stack traces",
-        format!("{} of {} frames", group_digits(records.traces as u64), group_digits(records.frames as u64)),
+        format!(
+            "{}, with {} frames",
+            group_digits(records.traces as u64),
+            group_digits(records.frames as u64)
+        ),
     );
     line("heap segments", group_digits(records.heap_segments as u64));
     if info.problems.iter().any(|problem| problem.severity == Severity::Damage) {
@@ -373,7 +377,8 @@ fn evidence(info: &DumpInfo, sizes: &Sizes) -> Vec<String> {
     }
     let [model, confirmed, observed, stated] = info.size_sources;
     lines.push(format!(
-        "sizes of classes with instances: {confirmed} confirmed by a distance, {observed} taken from one, {stated} stated, {model} by the layout alone"
+        "classes by source of instance size: {confirmed} layout confirmed by distances, {observed} measured \
+         distances, {stated} stated in the dump, {model} layout alone"
     ));
     lines
 }

@@ -22,12 +22,12 @@ pub(super) fn steps(overview: &Overview, suspects: usize, commands: &Commands<'_
         all.push((
             "threads",
             words(&["--thread", name, "--stack", "--locals"]),
-            "what it was doing".to_owned(),
+            "what the thread was doing".to_owned(),
         ));
     }
     let (_, garbage) = overview.unreachable;
     if garbage > overview.reachable.1 {
-        all.push(("histo", words(&["--unreachable"]), "what the garbage is".to_owned()));
+        all.push(("histo", words(&["--unreachable"]), "unreachable objects by class".to_owned()));
     }
     if overview.found.largest.iter().any(|holder| holder.threads.is_some()) {
         all.push((
@@ -50,9 +50,9 @@ pub(super) fn steps(overview: &Overview, suspects: usize, commands: &Commands<'_
         }
         let id = format!("{:#x}", first.object);
         if first.is_collection {
-            all.push(("show", words(&[&id]), "what is in it".to_owned()));
+            all.push(("show", words(&[&id]), "its contents".to_owned()));
         } else {
-            all.push(("dominators", words(&["--of", &id, "--depth", "3"]), "what is in it".to_owned()));
+            all.push(("dominators", words(&["--of", &id, "--depth", "3"]), "its contents".to_owned()));
         }
     }
     all.extend(waste().filter(|_| suspects > 0));

@@ -130,7 +130,7 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
     }
     let mut next = facts.next.clone();
     if cfg!(feature = "browse") && is_for_terminal {
-        next.push(Commands::new(&args.input).step("browse", [], "go through all of it"));
+        next.push(Commands::new(&args.input).step("browse", [], "browse the dump interactively"));
     }
     let next = commands::lines(&next, width);
     // A header of two lines, and one for the omitted rows.
@@ -222,11 +222,11 @@ fn head(overview: &Overview, name: &str, width: usize) -> Vec<String> {
     ));
     let mut odd = odd(overview).into_iter();
     if let Some(first) = odd.next() {
-        let mut line = format!("Odd: {first}");
+        let mut line = format!("Anomalies: {first}");
         for next in odd {
             if line.chars().count() + next.chars().count() + 2 > width {
                 lines.push(format!("{line};"));
-                line = format!("     {next}");
+                line = format!("           {next}");
             } else {
                 line = format!("{line}; {next}");
             }

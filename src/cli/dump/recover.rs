@@ -23,19 +23,19 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli recover heap.hprof heap.hprof.p* -o saved.hprof --names older.hprof
   hprof-cli recover truncated.hprof.gz -o readable.hprof";
 
-/// Make one well-formed dump of what is left of a damaged one
+/// Recover a well-formed dump from damaged files
 ///
 /// Saves all complete records of segments that the JVM did not merge (JDK 22 and later write FILE.p0, FILE.p1 and so
-/// on), of truncated dumps, of compressed dumps without an end, and of dumps with damaged regions. Prints what was
-/// saved and what is missing. The files themselves are not changed. Classes whose names are lost are named
-/// unnamed.ClassN with their fields, unless --names finds them in another dump of the same program.
+/// on), of truncated dumps, plain or compressed, and of dumps with damaged regions. Prints what was saved and what is
+/// missing. The files themselves are not changed. Classes whose names are lost are named unnamed.ClassN, unless --names
+/// finds them by their fields in another dump of the same program.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RecoverArgs {
     /// Files of one dump: the dump, plain or compressed, and its segments in any order
     #[arg(value_name = "FILE", required = true, value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
     files: Vec<PathBuf>,
 
-    /// Take the names of classes that have none from another dump of the same program
+    /// Take missing class names from another dump of the same program
     #[arg(long, value_name = "OTHER", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
     names: Option<PathBuf>,
 
@@ -173,11 +173,11 @@ fn table_lines(recovered: &RecoveredDump<'_>, line: &mut dyn FnMut(&str, &str)) 
     let RecoveredDump { output, report, .. } = recovered;
     let RecoverReport { saved, extent, .. } = report;
     let verdict = if output.is_none() {
-        "nothing is saved: the files contain no complete object"
+        "nothing was saved: the files contain no complete object"
     } else if report.is_damaged() {
         "part of the dump is missing"
     } else {
-        "everything in the files is saved, and nothing is known to be missing"
+        "everything in the files was saved, and nothing is known to be missing"
     };
     line("verdict", verdict);
     if let Some((path, bytes)) = output {
@@ -197,10 +197,10 @@ fn table_lines(recovered: &RecoveredDump<'_>, line: &mut dyn FnMut(&str, &str)) 
     line("objects", &objects);
     line("GC roots", &group_digits(saved.roots));
     if report.unnamed_classes > 0 {
-        line("unnamed", &format!("{} named by their fields", classes(report.unnamed_classes)));
+        line("unnamed", &format!("{} identified only by fields", classes(report.unnamed_classes)));
     }
     if report.classes_named > 0 {
-        line("named", &format!("{} named by the other dump", classes(report.classes_named)));
+        line("named", &format!("{} named after the other dump", classes(report.classes_named)));
     }
     extent_lines(extent, &mut |key, value| line(key, &value));
     let mut file: Option<&Path> = None;
@@ -247,7 +247,7 @@ fn columns<'a>() -> Columns<'a, &'a RecoverFinding> {
     let file = Column::new(names::FILE, |row: &&'a RecoverFinding| {
         row.file.as_ref().map(|file| file.to_string_lossy().into_owned()).into()
     });
-    let file = file.or_null("of all files together");
+    let file = file.or_null("the finding is about all files together");
     Columns::new([file].into_iter().chain(finding_columns(|row: &&'a RecoverFinding| &row.finding)))
 }
 

@@ -41,18 +41,18 @@ use crate::cli::shared::session::ensure_right;
 use crate::cli::shared::terminal::progress_bar::Bar;
 
 pub(crate) const EXAMPLES: &str = "Examples:
-  hprof-cli redact heap.hprof -o safe.hprof.zst         values go, every object and reference stays
+  hprof-cli redact heap.hprof -o safe.hprof.zst         replaces values, keeps all objects and references
   ssh host cat heap.hprof.gz | hprof-cli redact - -o safe.hprof
   hprof-cli redact heap.hprof -o safe.hprof --keep 'order-*' --thread-names --prove
   hprof-cli redact heap.hprof -o safe.hprof --classes 'com.acme.**'
-  hprof-cli redact --check heap.hprof safe.hprof        compares the analyses, searches for texts";
+  hprof-cli redact --check heap.hprof safe.hprof        compares analyses, searches for texts";
 
-/// Write a dump without its values; all analyses stay the same
+/// Write a dump without its values; analyses give the same results
 ///
 /// Characters of Strings, elements of primitive arrays and numbers in fields are replaced by others, with a random key
-/// that is thrown away. Objects, references, classes, sizes, roots, stacks and names of classes, fields and methods
-/// stay. Equal texts stay equal, and lengths stay. FILE.manifest.json, beside the output, says what was done. What somebody can still learn
-/// from the dump is in docs/redact.md.
+/// that is discarded. Objects, references, classes, sizes, roots, stacks and names of classes, fields and methods do
+/// not change. Equal texts remain equal and have the same length. FILE.manifest.json, next to the output, describes
+/// what was replaced. docs/redact.md describes what the dump still reveals.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RedactArgs {
     /// Dump, plain or compressed with gzip or zstd; `-` reads standard input, once, in bounded memory
@@ -72,11 +72,11 @@ pub(crate) struct RedactArgs {
 
     /// Analyse both dumps and compare the results, object by object; search for texts of the dump in the redacted one
     ///
-    /// If anything differs, or the proof fails, no file is written, and the exit code is not 0.
+    /// If the proof fails, no file is written, and the exit code is not 0.
     #[arg(long, help_heading = "Proof")]
     prove: bool,
 
-    /// Like --prove, for a dump that was redacted before: `redact --check FILE OUT`
+    /// Like --prove, for an already redacted dump: `redact --check FILE OUT`
     #[arg(long, help_heading = "Proof", requires = "redacted", conflicts_with_all = ["output", "prove", "key", "force"])]
     check: bool,
 
@@ -109,45 +109,46 @@ pub(crate) struct RedactArgs {
 /// Options about what is replaced, and what stays.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct WhatGoes {
-    /// Keep texts that match PATTERN, in which * is any text; can be repeated
-    #[arg(long, value_name = "PATTERN", help_heading = "What goes")]
+    /// Keep texts that match PATTERN, in which * matches any text; may be repeated
+    #[arg(long, value_name = "PATTERN", help_heading = "Redaction")]
     keep: Vec<String>,
 
     /// Replace the names of threads and thread groups
-    #[arg(long, help_heading = "What goes")]
+    #[arg(long, help_heading = "Redaction")]
     thread_names: bool,
 
     /// Remove line numbers from stack frames
-    #[arg(long, help_heading = "What goes")]
+    #[arg(long, help_heading = "Redaction")]
     lines: bool,
 
-    /// Replace also numbers that only make answers more precise: limits of queues and threads, priorities and IDs of threads,
-    /// booleans
+    /// Also replace numbers that only make answers more precise: limits of queues and threads, priorities and IDs of
+    /// threads, booleans
     ///
-    /// Which answers suffer is said. Sizes of collections and states of threads stay; docs/redact.md lists all that stays.
-    #[arg(long, help_heading = "What goes")]
+    /// A note lists the answers that become wrong or incomplete. Sizes of collections and states of threads are kept;
+    /// docs/redact.md lists everything that is kept.
+    #[arg(long, help_heading = "Redaction")]
     strict_numbers: bool,
 
-    /// Set numbers to 0 that would be replaced, except hashes and boxes
-    #[arg(long, help_heading = "What goes")]
+    /// Set replaced numbers to 0, except hash codes and boxed numbers
+    #[arg(long, help_heading = "Redaction")]
     zero: bool,
 
-    /// Rename classes that match PATTERN (`com.acme.**`), their nested classes and arrays; can be repeated
+    /// Rename classes that match PATTERN (`com.acme.**`), their nested classes and arrays; may be repeated
     ///
-    /// `com.acme.Order` becomes `c1.C17`, in names of classes, signatures and source files of stack frames; texts of the
-    /// heap that are such names do not stay. The mapping is written to FILE.classes.json, beside the output. If a pattern
-    /// matches no class, no file is written, and the exit code is 1.
-    #[arg(long, value_name = "PATTERN", help_heading = "What goes")]
+    /// `com.acme.Order` becomes `c1.C17` in names of classes, and in signatures and source files of stack frames; texts
+    /// in the heap that are such names are replaced. The mapping is written to FILE.classes.json, next to the output.
+    /// If a pattern matches no class, no file is written, and the exit code is 1.
+    #[arg(long, value_name = "PATTERN", help_heading = "Redaction")]
     pub(crate) classes: Vec<ClassPattern>,
 
-    /// Replace equal contents of two objects by different ones: equality is lost, and duplicates are no longer found
-    #[arg(long, help_heading = "What goes")]
+    /// Replace equal contents of two objects by different contents: duplicates are no longer found
+    #[arg(long, help_heading = "Redaction")]
     break_equality: bool,
 
-    /// Read the key from KEYFILE, or write a new one to it: dumps redacted with one key can be compared
+    /// Read the key from KEYFILE, or write a new one to it; dumps redacted with the same key can be compared
     ///
-    /// Who has the key can undo the redaction.
-    #[arg(long, value_name = "KEYFILE", value_hint = clap::ValueHint::FilePath, help_heading = "What goes")]
+    /// Anyone who has the key can undo the redaction.
+    #[arg(long, value_name = "KEYFILE", value_hint = clap::ValueHint::FilePath, help_heading = "Redaction")]
     pub(crate) key: Option<PathBuf>,
 }
 
@@ -169,7 +170,10 @@ fn write(
 ) -> anyhow::Result<Outcome> {
     let is_file =
         args.file.as_os_str() != "-" && std::fs::metadata(&args.file).is_ok_and(|there| there.is_file());
-    ensure!(is_file || !args.prove, "--prove reads the dump again; give a file");
+    ensure!(
+        is_file || !args.prove,
+        "--prove reads the dump twice, which needs a regular file; save it to a file first"
+    );
     let existing = OverwritePolicy::new(args.force);
     // Created before a long read, so that an error is reported at once.
     let inputs: Vec<&Path> = [args.file.as_path()].into_iter().chain(args.what.key.as_deref()).collect();
@@ -323,10 +327,7 @@ impl WhatGoes {
     pub(crate) fn note(&self, cx: &RunContext) {
         if self.strict_numbers {
             let answers = redact::finer_answers().join("; ");
-            cx.emit(
-                "note",
-                &format!("--strict-numbers: what these answers say is wrong or missing: {answers}"),
-            );
+            cx.emit("note", &format!("--strict-numbers makes these answers wrong or incomplete: {answers}"));
         }
     }
 
@@ -454,7 +455,7 @@ impl Redaction<'_> {
         let compression = Compression::detect(&start);
         ensure!(
             compression.is_none_or(|compression| !compression.is_archive()),
-            "{name} is an archive; give a file"
+            "{name} is an archive; extract the dump first"
         );
         let mut error = None;
         self.bar.begin("writing the redacted dump", 0);

@@ -21,7 +21,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli secrets heap.hprof --format json | jq '[.rows[].rule] | unique'";
 
 /// Condition under which a row has no holder.
-const NO_HOLDER: &str = "only a thread's stack or another GC root holds the object, or nothing";
+const NO_HOLDER: &str = "only GC roots, such as locals of a thread, hold the object, or nothing does";
 
 /// Value of `--format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,16 +45,17 @@ const FORMAT: &[Keyword<SecretsFormat>] = &[
 
 /// Find passwords, keys and tokens in a dump
 ///
-/// Searches the texts of Strings, builders, buffers and arrays, in Latin-1, UTF-8 and UTF-16, for what credentials look
-/// like, and reads the fields and the entries of maps that hold credentials: connection pools, properties, environment
+/// Searches the texts of Strings, builders, buffers and arrays, in Latin-1, UTF-8 and UTF-16, for text that looks like
+/// a credential, and reads fields and map entries that hold credentials: connection pools, properties, environment
 /// variables, private keys. A row is a value; only its beginning and its end are shown unless --show-values is given.
-/// The exit code is 1 if anything was found, else 3 if the dump is damaged, else 0. docs/secrets.md describes the rules.
+/// The exit code is 1 if anything was found, else 3 if the dump is damaged, else 0. docs/secrets.md describes the
+/// rules.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SecretsArgs {
     #[command(flatten)]
     input: Input,
 
-    /// File with the rules, in TOML, in addition to the built-in ones, of which it replaces those with the same ID (see
+    /// File with the rules, in TOML, in addition to the built-in ones; replaces built-in rules with the same ID (see
     /// docs/secrets.md); may be repeated
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
     rules: Vec<PathBuf>,
@@ -63,11 +64,11 @@ pub(crate) struct SecretsArgs {
     #[arg(long, help_heading = "Filter")]
     live: bool,
 
-    /// Omit nothing: also rows of a table with the rule, class and holder of more than 20 others
+    /// Omit nothing: a table otherwise shows only one of more than 20 rows with the same rule, class and holder
     #[arg(long, help_heading = "Filter")]
     all: bool,
 
-    /// Show the values: whoever reads the answer can use them
+    /// Show complete values, which anyone who reads the output can use
     #[arg(long, help_heading = "Output")]
     show_values: bool,
 
@@ -119,14 +120,15 @@ pub(crate) fn run(cx: &RunContext, args: &SecretsArgs) -> anyhow::Result<Outcome
         if found.omitted > 0 {
             let count = group_digits(found.omitted);
             let text = format!(
-                "{count} findings, names of values or parts of long texts were not looked at: there may be more credentials"
+                "limits were exceeded: {count} findings, names of values or parts of long texts were not examined, \
+                 and may contain more credentials"
             );
             cx.emit("warning", &text);
         }
         if found.rows.is_empty() {
             cx.emit(
                 "note",
-                "no credential was found by the rules; texts without a known form are not recognized",
+                "the rules found no credentials; credentials without a known form are not recognized",
             );
         }
     }
@@ -187,7 +189,7 @@ fn answer<'a>(
     if more > 0 {
         let text = format_count(more, "row");
         line.push_str(&format!(
-            "; {text} like others in rule, class and holder not shown (--all shows them)"
+            "; {text} with the same rule, class and holder as others omitted (--all shows them)"
         ));
     }
     answer.with_section_below(Section::Line(line))
@@ -296,9 +298,9 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
         schema(
             "",
             false,
-            "A row is a value that a rule has found, by `rule` and `object`; [secrets.md](secrets.md) describes the rules. The \
-             exit code is 1 if there is a row, else 3 if the dump is damaged, else 0.",
+            "A row is a value that a rule found, sorted by `rule` and `object`; [secrets.md](secrets.md) describes \
+             the rules. The exit code is 1 if there is a row, else 3 if the dump is damaged, else 0.",
         ),
-        schema("`--show-values`", true, "The same, with the values; of keys in hexadecimal digits."),
+        schema("`--show-values`", true, "The same, with the values; keys are in hexadecimal digits."),
     ]
 }

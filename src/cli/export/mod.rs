@@ -56,7 +56,7 @@ const DEFAULT_FORMAT: &str = if cfg!(feature = "parquet") { "parquet" } else { "
 
 /// Values of `--strings`.
 const STRINGS: &[Keyword<Strings>] = &[
-    ("none", Strings::None, "Nothing: their columns are null"),
+    ("none", Strings::None, "No values: these columns are null"),
     (
         "hash",
         Strings::Hash,
@@ -91,11 +91,11 @@ enum Strings {
 /// Write dumps as tables for other engines: Parquet, CSV, NDJSON
 ///
 /// Writes the tables of `sql` as files that DuckDB, Spark and others read: DIR/TABLE/dump=NAME/part-N.parquet. An
-/// existing partition is replaced. Each has a temporary name until its dump is complete; DIR/_SUCCESS is written
-/// last, if all dumps were exported. A dump that cannot be read does not stop the others: the exit code is then 2,
-/// else 3 if a dump is damaged. The same dump always produces the same bytes. Dumps contain secrets: without
-/// --strings text, columns that contain values of the heap are null; names of threads are written, except with
-/// --no-values. `--schema` describes the tables.
+/// existing partition is replaced. Each has a temporary name until its dump is complete; DIR/_SUCCESS is written last,
+/// if all dumps were exported. A dump that cannot be read does not stop the others: the exit code is then 2, else 3 if
+/// a dump is damaged. The same dump always produces the same bytes. Dumps contain secrets: without --strings text,
+/// columns that contain values of the heap are null; names of threads are written unless --no-values is given.
+/// `--schema` describes the tables.
 #[derive(Debug, clap::Args)]
 #[command(
     arg = hiding::no_values(),
@@ -124,8 +124,8 @@ pub(crate) struct ExportArgs {
     /// Read the key of the hashes from KEYFILE, or write a new one to it [default: hprof-cli/export.key in your data
     /// directory]
     ///
-    /// Only those who have the key can confirm a guessed text. Exports with one key can be joined by `hash`. The file is
-    /// readable only by its owner, and must not be in DIR.
+    /// Only someone who has the key can confirm a guessed text. Exports with the same key can be joined by `hash`. The
+    /// key file is readable only by its owner, and must not be in DIR.
     #[arg(long, value_name = "KEYFILE", value_hint = clap::ValueHint::FilePath, help_heading = "Filter")]
     hash_key: Option<PathBuf>,
 
@@ -260,7 +260,7 @@ pub(crate) fn run(cx: &RunContext, args: &ExportArgs) -> anyhow::Result<Outcome>
     }
     errors.iter().for_each(|error| messages::error(cx, error));
     anyhow::bail!(
-        "{} of {} not exported, so there is no {}; the others are complete",
+        "{} of {} not exported, so {} was not written; the others are complete",
         errors.len(),
         format_count(inputs.len() as u64, "dump") + if errors.len() == 1 { " was" } else { " were" },
         to.join(SUCCESS).display()
@@ -284,10 +284,7 @@ impl ExportArgs {
 /// Creates the directory, or opens it, and marks it as incomplete.
 fn begin(to: &Path) -> anyhow::Result<Arc<OpenDir>> {
     let dir = OpenDir::create_all(to, 0o777).with_context(|| {
-        format!(
-            "cannot create the directory {}; name one where files can be created with --output-dir",
-            to.display()
-        )
+        format!("cannot create the directory {}; name a writable directory with --output-dir", to.display())
     })?;
     match dir.remove_file(SUCCESS.as_ref()) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -409,13 +406,13 @@ impl ExportRun<'_> {
                 Err(none) if self.dumps > 1 => {
                     if !self.args.input.quiet() {
                         let path = tables.context().dump.heap.path().display();
-                        cx.emit("note", &format!("{path}: there is no table {name}: {none}"));
+                        cx.emit("note", &format!("{path}: no table {name}: {none}"));
                     }
                 }
                 Err(none) => {
                     let known = definitions();
                     let known: Vec<&str> = known.iter().map(|definition| &*definition.name).collect();
-                    anyhow::bail!("there is no table {name}, and {none}; tables are {}", known.join(", "));
+                    anyhow::bail!("no table {name}, and {none}; tables are {}", known.join(", "));
                 }
             }
         }

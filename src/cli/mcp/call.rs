@@ -173,7 +173,8 @@ impl Runner {
         let said = stderr_lines(&json.stderr);
         // A query that SQL or OQL rejects has no result, and code 1.
         if !is_answer(json.code) || json.stdout.is_empty() {
-            let text = if said.is_empty() { "the command was ended".to_owned() } else { said.join("\n") };
+            let text =
+                if said.is_empty() { "the command was terminated".to_owned() } else { said.join("\n") };
             return CallAnswer::error(text + "\n");
         }
         let Ok(Value::Object(mut answer)) = serde_json::from_slice(&json.stdout) else {

@@ -118,27 +118,29 @@ pub(crate) fn parse(line: &[u8]) -> Result<ClientMessage, (Option<RequestId>, Rp
     let value: Value =
         serde_json::from_slice(line).map_err(|error| null(PARSE_ERROR, &format!("not JSON: {error}")))?;
     let Value::Object(mut message) = value else {
-        return Err(null(INVALID_REQUEST, "a message is an object; batches are not supported"));
+        return Err(null(INVALID_REQUEST, "a message must be an object; batches are not supported"));
     };
     let id = message.get("id").and_then(RequestId::from_value);
     let known = id.clone();
     let wrong = |message: &str| (known.clone(), RpcError::new(INVALID_REQUEST, message));
     if message.get("jsonrpc") != Some(&Value::from("2.0")) {
-        return Err(wrong("`jsonrpc` has to be \"2.0\""));
+        return Err(wrong("`jsonrpc` must be \"2.0\""));
     }
     let Some(method) = message.get("method") else {
         let is_answer = message.contains_key("result") || message.contains_key("error");
-        return if is_answer { Ok(ClientMessage::Other) } else { Err(wrong("there is no `method`")) };
+        return if is_answer { Ok(ClientMessage::Other) } else { Err(wrong("`method` is missing")) };
     };
-    let Some(method) = method.as_str().map(str::to_owned) else { return Err(wrong("`method` is no text")) };
+    let Some(method) = method.as_str().map(str::to_owned) else {
+        return Err(wrong("`method` must be a string"));
+    };
     let params = match message.remove("params") {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(params)) => params,
-        Some(_) => return Err((known, RpcError::params("`params` has to be an object"))),
+        Some(_) => return Err((known, RpcError::params("`params` must be an object"))),
     };
     let Some(id) = id else {
         if message.contains_key("id") {
-            return Err(wrong("`id` has to be a string or an integer, of at most 1 KiB"));
+            return Err(wrong("`id` must be a string or an integer of at most 1 KiB"));
         }
         let cancelled = params.get("requestId").filter(|_| method == "notifications/cancelled");
         return Ok(cancelled
@@ -150,14 +152,14 @@ pub(crate) fn parse(line: &[u8]) -> Result<ClientMessage, (Option<RequestId>, Rp
     if let Some(version) = version {
         let fail = |error| Err((Some(id.clone()), error));
         if !meta.is_some_and(|meta| meta.contains_key(CAPABILITIES_KEY)) {
-            return fail(RpcError::params(format!("`_meta` has no {CAPABILITIES_KEY}")));
+            return fail(RpcError::params(format!("`_meta` lacks {CAPABILITIES_KEY}")));
         }
         match version.as_str() {
-            None => return fail(RpcError::params(format!("{VERSION_KEY} has to be a text"))),
+            None => return fail(RpcError::params(format!("{VERSION_KEY} must be a string"))),
             Some(STATELESS) => {}
             Some(other) => {
                 let data = json!({"supported": [STATELESS], "requested": budget::fit_text(other, MAX_ERROR)});
-                let error = RpcError::new(UNSUPPORTED_VERSION, "unsupported version of the protocol");
+                let error = RpcError::new(UNSUPPORTED_VERSION, "unsupported protocol version");
                 return fail(RpcError { data: Some(Box::new(data)), ..error });
             }
         }

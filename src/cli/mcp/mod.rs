@@ -54,12 +54,12 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Answer the questions of assistants (Model Context Protocol)
 ///
-/// Speaks on stdin and stdout, for clients that start it: the protocol's versions from 2024-11-05 to 2026-07-28. Tools only
-/// read the given dumps; each answer names the shell command that gives the same. Values of Strings and arrays are hidden,
-/// also from queries, unless --values is given. docs/mcp.md has configurations for clients.
+/// Talks on stdin and stdout to the client that starts it, in protocol versions 2024-11-05 to 2026-07-28. Tools only
+/// read the given dumps; each answer names the shell command that gives the same result. Values of Strings and arrays
+/// are hidden, also in queries, unless --values is given. docs/mcp.md has configurations for clients.
 #[derive(Debug, clap::Args)]
 pub(crate) struct McpArgs {
-    /// Heap dumps, which tools know as d1, d2, …, in this order: an older one first
+    /// Heap dumps, older ones first; tools call them d1, d2, … in this order
     #[arg(value_name = "DUMP", required = true, value_parser = dump(), help_heading = "Input")]
     dumps: Vec<PathBuf>,
 
@@ -81,14 +81,14 @@ pub(crate) struct McpArgs {
 /// Returns the parser of a dump's path.
 fn dump() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| match path.as_os_str() == "-" {
-        true => Err("standard input has the messages of the client; name a file"),
+        true => Err("standard input carries the messages of the client; name a file"),
         false => Ok(path),
     })
 }
 
 fn max_bytes(text: &str) -> Result<usize, String> {
     let bytes = usize::try_from(size::parse(text).map_err(|error| error.to_string())?).unwrap_or(usize::MAX);
-    if bytes < MIN_BYTES { Err("an answer has at least 4KiB".to_owned()) } else { Ok(bytes) }
+    if bytes < MIN_BYTES { Err("the minimum is 4KiB".to_owned()) } else { Ok(bytes) }
 }
 
 pub(crate) fn run(cx: &RunContext, args: &McpArgs) -> anyhow::Result<Outcome> {

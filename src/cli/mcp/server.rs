@@ -139,8 +139,12 @@ impl<'s, W: Write + Send> McpSession<'s, W> {
             let mut calls = lock(&self.calls);
             if calls.len() >= MAX_CALLS || calls.contains_key(&request.id) {
                 drop(calls);
-                let error =
-                    RpcError::new(BUSY, format!("{MAX_CALLS} calls are running, or one with this ID; wait"));
+                let error = RpcError::new(
+                    BUSY,
+                    format!(
+                        "{MAX_CALLS} calls, or one with this ID, are already running; wait until one ends"
+                    ),
+                );
                 return self.send(&message::error(Some(&request.id), &error));
             }
             calls.insert(request.id.clone(), processes.clone());
@@ -167,10 +171,11 @@ impl<'s, W: Write + Send> McpSession<'s, W> {
                 let start = Instant::now();
                 while done.recv_timeout(PROGRESS) == Err(RecvTimeoutError::Timeout) {
                     let seconds = start.elapsed().as_secs();
-                    let text = format!("{seconds} s; the first question to a dump may index it");
+                    let text = format!("{seconds} s; the first call for a dump may have to build its index");
                     let _ = self.send(&message::progress(token, seconds, &text));
                 }
-                let failed = || Err(RpcError::new(-32603, "the call failed; this is a bug"));
+                let failed =
+                    || Err(RpcError::new(-32603, "internal error in hprof-cli; please report this bug"));
                 work.join().unwrap_or_else(|_| failed())
             }),
         };
@@ -263,7 +268,7 @@ impl McpServer {
             "prompts/get" => (self.prompt(&request.params)?.into(), false),
             "resources/list" => (json!({"resources": self.resources()}), true),
             "resources/templates/list" => (json!({"resourceTemplates": []}), true),
-            other => return Err(RpcError::new(METHOD_NOT_FOUND, format!("there is no method {other}"))),
+            other => return Err(RpcError::new(METHOD_NOT_FOUND, format!("unknown method {other}"))),
         };
         Ok((object(result), is_listing))
     }
@@ -284,7 +289,7 @@ impl McpServer {
         let found = self.handles().find(|(known, _)| known == handle).map(|(_, path)| path);
         found.ok_or_else(|| {
             let known: Vec<String> = self.handles().map(|(handle, _)| handle).collect();
-            format!("there is no dump `{handle}`; there are: {}", known.join(", "))
+            format!("no dump `{handle}`; dumps are {}", known.join(", "))
         })
     }
 
@@ -292,12 +297,12 @@ impl McpServer {
         let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
         let names = || TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>().join(", ");
         let tool = Tool::find(name)
-            .ok_or_else(|| RpcError::params(format!("there is no tool `{name}`; there are: {}", names())))?;
+            .ok_or_else(|| RpcError::params(format!("no tool `{name}`; tools are {}", names())))?;
         let none = Map::new();
         let arguments = match params.get("arguments") {
             None | Some(Value::Null) => &none,
             Some(Value::Object(arguments)) => arguments,
-            Some(_) => return Err(RpcError::params("`arguments` has to be an object")),
+            Some(_) => return Err(RpcError::params("`arguments` must be an object")),
         };
         // Errors in arguments are reported to the model, which can correct its call.
         let checked = match tool.check(arguments) {
@@ -365,7 +370,7 @@ impl McpServer {
     fn prompt(&self, params: &Map<String, Value>) -> Result<Map<String, Value>, RpcError> {
         let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
         let prompt = PROMPTS.iter().find(|prompt| prompt.name == name);
-        let prompt = prompt.ok_or_else(|| RpcError::params(format!("there is no prompt `{name}`")))?;
+        let prompt = prompt.ok_or_else(|| RpcError::params(format!("no prompt `{name}`")))?;
         let argument = |name: &str| {
             let handle = params.get("arguments")?.get(name)?.as_str()?;
             self.dump(handle).ok().map(|_| handle.to_owned())
@@ -396,7 +401,7 @@ impl McpServer {
         is_stateless: bool,
     ) -> Result<Map<String, Value>, RpcError> {
         let uri = params.get("uri").and_then(Value::as_str).unwrap_or_default();
-        let unknown = || RpcError::params(format!("there is no resource {uri}"));
+        let unknown = || RpcError::params(format!("no resource {uri}"));
         let (whole, part) = match uri.split_once(PART) {
             Some((whole, part)) => (whole, part.parse().map_err(|_| unknown())?),
             None => (uri, 1),

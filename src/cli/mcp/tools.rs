@@ -70,8 +70,8 @@ pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "overview",
         title: "What is wrong with this heap",
-        description: "One screen about a dump: the error that caused it, how full the heap was, the largest places of the heap in words, \
-            what is odd. Start here for any question about memory.",
+        description: "One screen about a dump: the error that caused it, how full the heap was, the largest places of \
+                      the heap in words, anomalies. Start here for any question about memory.",
         arguments: &[DUMP],
     },
     Tool {
@@ -139,7 +139,8 @@ pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "threads",
         title: "Threads",
-        description: "Threads with state, stack and what their local variables keep alive; group puts threads with the same stack in a row.",
+        description: "Threads with state, stack and what their local variables keep alive; with group, a row is all \
+                      threads with the same stack.",
         arguments: &[
             DUMP,
             TOP,
@@ -275,7 +276,7 @@ impl Tool {
         let all = || self.arguments.iter().chain(COMMON);
         let names = || all().map(|argument| argument.name).collect::<Vec<_>>().join(", ");
         if let Some(unknown) = given.keys().find(|name| !all().any(|argument| argument.name == *name)) {
-            return Err(format!("{} has no argument `{unknown}`; it has: {}", self.name, names()));
+            return Err(format!("{} has no argument `{unknown}`; its arguments are {}", self.name, names()));
         }
         for argument in all() {
             let name = argument.name;
@@ -297,7 +298,7 @@ impl Tool {
                 Kind::OneOf(words) => value.as_str().is_some_and(|text| words.contains(&text)),
             };
             if !is_right {
-                return Err(format!("`{name}` has to be {}", argument.kind.words()));
+                return Err(format!("`{name}` must be {}", argument.kind.words()));
             }
         }
         Ok(CallArguments(given))
@@ -309,9 +310,7 @@ impl Kind {
         match self {
             Self::Dump => "the handle of a dump, such as d1".to_owned(),
             Self::Text => {
-                format!(
-                    "a text that is not empty, without a zero byte, of at most {MAX_CHARACTERS} characters"
-                )
+                format!("a non-empty text of at most {MAX_CHARACTERS} characters, without NUL characters")
             }
             Self::Count(min, max) => format!("an integer from {min} to {max}"),
             Self::Flag => "true or false".to_owned(),
@@ -356,7 +355,7 @@ pub(super) fn command<'d>(
     let option = |name: &str, option: &str| {
         arguments.text(name).map(|value| OsString::from(format!("{option}={value}")))
     };
-    let hidden = |what: &str| Err(format!("{what}: only a server that was started with --values finds them"));
+    let hidden = |what: &str| Err(format!("{what}; only a server started with --values can search them"));
     if !shows_values && arguments.text("thread").is_some() {
         return hidden("names of threads are hidden");
     }
@@ -467,7 +466,7 @@ mod tests {
             (
                 "leaks",
                 json!({"dump": "d1", "object": "0x1"}),
-                "has no argument `object`; it has: dump, max_bytes",
+                "has no argument `object`; its arguments are dump, max_bytes",
             ),
             ("leaks", json!({"dump": "/etc/passwd"}), "no dump /etc/passwd"),
             ("leaks", json!({"dump": 1}), "the handle of a dump"),
@@ -475,7 +474,7 @@ mod tests {
             ("histogram", json!({"dump": "d1", "retained": "yes"}), "true or false"),
             ("waste", json!({"dump": "d1", "group_by": "x"}), "one of field, class, loader"),
             ("find", json!({"dump": "d1", "what": "text", "pattern": "p"}), "started with --values"),
-            ("sql", json!({"dump": "d1", "query": "a\u{0}b"}), "a text"),
+            ("sql", json!({"dump": "d1", "query": "a\u{0}b"}), "a non-empty text"),
             ("sql", json!({"dump": "d1", "query": "x".repeat(200_000)}), "at most 32000 characters"),
         ] {
             let error = words(tool, arguments).unwrap_err();

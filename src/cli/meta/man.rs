@@ -61,7 +61,7 @@ pub(crate) fn run(cx: &RunContext, args: &ManArgs) -> anyhow::Result<Outcome> {
         None => &root,
         Some(name) => root
             .find_subcommand(name)
-            .with_context(|| format!("there is no command '{name}'; `hprof-cli --help` lists them"))?,
+            .with_context(|| format!("unknown command '{name}'; `hprof-cli --help` lists all commands"))?,
     };
     let mut out = cx.writer();
     out.write_all(&page(command)?)?;
@@ -183,7 +183,8 @@ fn environment_and_files(out: &mut String, command: &clap::Command) {
     }
     let has_index = arguments().any(|argument| argument.get_id() == "index_dir");
     if has_index {
-        let text = "The user's cache directory, ~/.cache by default: indexes are stored in its directory hprof-cli if none can be written beside the dump.";
+        let text = "The user's cache directory, ~/.cache by default. Its directory hprof-cli stores indexes that \
+                    cannot be written next to the dump.";
         entries.push(("XDG_CACHE_HOME".to_owned(), text.to_owned()));
     }
     write_entries(out, "ENVIRONMENT", &entries);

@@ -261,7 +261,7 @@ fn object_column<'a>() -> Column<'a, Option<&'a RefsSummary<'a>>> {
     Column::with_fields(names::OF, columns.fields(), move |about: &Option<&RefsSummary<'a>>| {
         about.map(|about| columns.record(&about.of)).unwrap_or_default()
     })
-    .or_null("no object was found: the other keys beside `rows` are absent then")
+    .or_null("no object was found: then there are no keys other than `rows`")
 }
 
 fn summary_columns<'a>() -> Columns<'a, Option<&'a RefsSummary<'a>>> {
@@ -295,7 +295,7 @@ fn rows<'a>() -> Columns<'a, ReferenceRow> {
     let retained = object_columns::retained_bytes(|row: &ReferenceRow| row.retained_bytes);
     let columns = Columns::new([
         object,
-        class.or_null("the dump does not say, or does not hold the object"),
+        class.or_null("the dump does not contain the object or its class name"),
         label,
         Column::new(names::REFERENCE, |row: &ReferenceRow| row.reference.as_deref().into())
             .or_null("the dump does not say"),
@@ -360,8 +360,8 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
     vec![
         schema(
             "",
-            "A row is a reference and the object at its other end: outgoing ones in the order of the object's record, \
-             incoming ones by address.",
+            "A row is a reference and the object at its other end: outgoing references in the order of the object's \
+             record, incoming ones by object ID.",
             rows().fields(),
         ),
         schema(

@@ -191,7 +191,7 @@ fn show(
     let rows = kept.into_iter().chain(chunks.map(|chunk| make(&reader, chunk))).flatten();
     let totals = &found.totals;
     let line = format!(
-        "{} Strings, {} different; {} characters, {}, of which duplicates waste {}",
+        "{} Strings, {} distinct; {} characters, {}, of which duplicates waste {}",
         group_digits(totals.strings),
         group_digits(totals.distinct),
         group_digits(totals.characters),
@@ -314,13 +314,14 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
         (
             "",
             StringRows::Strings,
-            "A row is a String. Texts are cut by `--max-chars`; at 2^24 characters; and at 256 if rows above show the same \
-             array and such repetitions exceed 2^24 characters and as many as the dump has bytes.",
+            "A row is a String. Texts are truncated to `--max-chars` and to 2^24 characters. They are truncated to \
+             256 characters if earlier rows show the same array, and such repetitions exceed both 2^24 characters and \
+             the length of the dump in bytes.",
         ),
         (
             "`--duplicates`",
             StringRows::Duplicates,
-            "A row is the text of several Strings. Texts are shortened as above.",
+            "A row is a text that several Strings have. Texts are truncated as above.",
         ),
     ];
     variants.map(schema).to_vec()

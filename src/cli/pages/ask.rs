@@ -178,7 +178,7 @@ impl<'a> CommandQuery<'a> {
         }
         // A command without a result may write nothing, with the reason in a note.
         let wrong = said.notes.into_iter().find(|note| note.kind == "error");
-        Err(Failure::new(wrong.map_or_else(|| "there is no answer".to_owned(), |note| note.text)))
+        Err(Failure::new(wrong.map_or_else(|| "the command returned no answer".to_owned(), |note| note.text)))
     }
 
     /// Runs the command and returns its output in the given format, and its notes.
@@ -194,7 +194,7 @@ impl<'a> CommandQuery<'a> {
             Ok(document) => Ok((document, said.notes)),
             // A command without a result may write nothing.
             Err(_) if said.bytes.is_empty() => Ok((Json::Null, said.notes)),
-            Err(error) => Err(Failure::new(format!("the answer is not as expected: {error}"))),
+            Err(error) => Err(Failure::new(format!("cannot parse the answer of the command: {error}"))),
         }
     }
 

@@ -76,7 +76,7 @@ pub(crate) const LISTINGS: &[Listing] = &[
     Listing {
         path: "roots",
         title: "GC roots",
-        about: "The roots by kind; of one kind, its objects.",
+        about: "GC roots by kind, and the objects of one kind.",
         command: "roots",
         options: &["kind", "thread", "top"],
         argument: None,

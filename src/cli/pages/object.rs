@@ -68,7 +68,8 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
         (frame::notes(&notes, &links))
         @if !row.text(names::VALUE).is_empty() {
             pre tabindex="0" { (text(row.text(names::VALUE), &links)) }
-            @if row.number(names::IS_VALUE_TRUNCATED).is_some() { p.dim { "The beginning; the shell shows all of it." } }
+            @if row.number(names::IS_VALUE_TRUNCATED).is_some() { p.dim { "Only the beginning is shown; the command \
+                                                                           in a shell shows all of it." } }
         }
         div.two {
             section {
@@ -156,8 +157,8 @@ fn path(request: &Request<'_>, ask: &CommandQuery<'_>, of: &str, links: &Links) 
     let gave_up = object.is_some_and(|object| object.is(names::IS_GIVEN_UP));
     html! {
         @if gave_up {
-            p { "The search gave up after a while: there may be other paths. "
-                a href=(request.href(&format!("paths?of={of}&paths=3"))) { "Search on" } }
+            p { "The search stopped before it was complete: there may be other paths. "
+                a href=(request.href(&format!("paths?of={of}&paths=3"))) { "Search longer" } }
         }
         @if let Some(first) = rows.first() {
             @let root = first.value(names::ROOT).unwrap_or(&Json::Null);
@@ -185,10 +186,11 @@ fn path(request: &Request<'_>, ask: &CommandQuery<'_>, of: &str, links: &Links) 
                 (count, true) => { "The shortest of " (count) " paths. " }
                 (_, false) if gave_up => "The shortest path. ",
                 (_, false) => "The shortest path; there are more. ",
-            } "Sizes are what each step retains." }
-            @if first.is(names::IS_THROUGH_EXCLUDED) { p.dim { "Only weak, soft, phantom or finalizer references lead to it." } }
+            } "Sizes are retained sizes." }
+            @if first.is(names::IS_THROUGH_EXCLUDED) { p.dim { "It is reachable only through weak, soft, phantom or \
+                                                                finalizer references." } }
         } @else if !gave_up {
-            p { "No path from a GC root leads to it." }
+            p { "There is no path from a GC root to it." }
             (frame::notes(&notes, links))
         }
     }
@@ -199,9 +201,9 @@ fn retained_section(request: &Request<'_>, of: &str, row: &Json, links: &Links) 
     let tree = request.ask("dominators").option("of", of).option("depth", "1").option("top", "8");
     let histogram = request.ask("histo").option("retained-by", of).option("top", "8");
     html! {
-        @if bytes == row.number(names::SHALLOW_BYTES).unwrap_or_default() { p { "Only itself." } }
+        @if bytes == row.number(names::SHALLOW_BYTES).unwrap_or_default() { p { "It retains only itself." } }
         @else if retained_objects(request, of) <= MAX_RETAINED {
-            (frame::answer(histogram.grids(), links, "What it retains, by class"))
+            (frame::answer(histogram.grids(), links, "Retained objects, by class"))
             (frame::command(&histogram, links))
         } @else {
             (super::tree::dominated_objects(request, &tree, links))

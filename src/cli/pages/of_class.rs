@@ -114,7 +114,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
         }
         section {
             h2 { "Instances" }
-            @if count == 0 { p { "There are none of the class itself." } }
+            @if count == 0 { p { "The class itself has no instances." } }
             @else if count > MAX_INSTANCES || super::has(request).objects > MAX_OBJECTS {
                 @let all = request.href(&format!("instances?class={query}&top={INSTANCES}"));
                 p data-load=(all) { a href=(all) { "Those that retain most" } " take a moment." }

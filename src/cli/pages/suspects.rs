@@ -78,7 +78,7 @@ fn loaders(one: &Json, parts: &[usize], links: &Links) -> Markup {
     html! {
         section.verdict {
             h2 { (text(one.text(names::SENTENCE), links)) }
-            @if !parts.is_empty() { p { "Below, parts of it: " (number_list(parts)) "." } }
+            @if !parts.is_empty() { p { "Its parts are listed below: " (number_list(parts)) "." } }
             @if let Some(page) = links.to("loaders") { p { a href=(page) { "All class loaders" } } }
         }
     }

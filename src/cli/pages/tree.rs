@@ -50,7 +50,8 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
     };
     let of = request.value("of");
     let body = html! {
-        p.dim { "An object dominates another if every path from the GC roots to the other leads through it: the other is freed with it." }
+        p.dim { "An object dominates another if every path from the GC roots to the other passes through it; the \
+                 other is freed with it." }
         form.filter action=(request.href("dominators")) {
             label { span { "Below object or class" } input name="of" value=[of] spellcheck="false" autocomplete="off"; }
             label { span { "Group by" } select name="group-by" {

@@ -30,8 +30,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
 ///
 /// Writes threads, traces, the heap dump, allocation sites and CPU samples in the format of the agent of JDK 5 to 8
 /// (java.hprof.txt), so that tools for its reports can read them. The text is streamed. Dumps of HotSpot contain no
-/// allocation sites; SITES is then computed from the objects. Of a recording of Flight Recorder, SITES states the
-/// allocated bytes that its samples stand for.
+/// allocation sites; SITES is then computed from the objects. For a recording of Flight Recorder, SITES contains
+/// allocated bytes estimated from its samples.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConvertArgs {
     #[command(flatten)]
@@ -88,10 +88,7 @@ pub(crate) fn run(cx: &RunContext, args: &ConvertArgs) -> anyhow::Result<Outcome
     if let Some(recorded) = RecordedInput::open_only_flight(cx, &args.input, args.event)? {
         return of_flight(cx, args, &recorded, sections, file);
     }
-    anyhow::ensure!(
-        args.event.is_none(),
-        "only recordings of Flight Recorder have several kinds of samples; omit --event"
-    );
+    anyhow::ensure!(args.event.is_none(), "--event applies only to recordings of Flight Recorder; omit it");
     let heap = args.input.open_records(cx)?;
     let sizes = args.layout.sizes(&heap);
     let bar = Bar::new(cx, args.input.quiet);
@@ -131,7 +128,7 @@ pub(crate) fn run(cx: &RunContext, args: &ConvertArgs) -> anyhow::Result<Outcome
         let repeated = heap.summary().facts().repeated_objects.get();
         if sections.heap && repeated > 0 {
             let text = format!(
-                "{} objects are in the dump more than once, and so in the text; histo counts them once",
+                "{} objects occur more than once in the dump, and so in the text; histo counts them once",
                 group_digits(repeated)
             );
             cx.emit("note", &text);
@@ -182,4 +179,4 @@ fn of_flight(
 
 /// Note about sites that were not recorded but counted over objects.
 const OBJECT_SITES: &str =
-    "the dump records no allocation sites: they are counted over its objects, allocated = live";
+    "the dump contains no allocation sites: they are counted from its objects, so allocated equals live";

@@ -102,13 +102,15 @@ pub(crate) fn run(cx: &RunContext, args: &CpuArgs) -> anyhow::Result<Outcome> {
     match (args.group_by, args.sort) {
         (None, CpuOrder::Total) => anyhow::bail!("--sort total needs --group-by method, class or package"),
         (Some(_), CpuOrder::Trace) => {
-            anyhow::bail!("--sort trace needs rows that are traces; omit --group-by")
+            anyhow::bail!(
+                "--sort trace cannot be used with --group-by, whose rows are not traces; omit one of them"
+            )
         }
         _ => {}
     }
     anyhow::ensure!(
         args.group_by.is_none() || !args.stack.is_shown(),
-        "--stack needs rows that are traces: omit --group-by"
+        "--stack cannot be used with --group-by, whose rows are not traces; omit one of them"
     );
     let want = Want { sites: false, traces: true, samples: args.event, ..Want::default() };
     let recorded = args.input.open(cx, want)?;
@@ -116,7 +118,7 @@ pub(crate) fn run(cx: &RunContext, args: &CpuArgs) -> anyhow::Result<Outcome> {
     match &recorded.file {
         RecordedFile::Flight { report, .. } => note_events(cx, &recorded, &report.facts, args),
         _ if args.event.is_some() => {
-            anyhow::bail!("only recordings of Flight Recorder have several kinds of samples; omit --event")
+            anyhow::bail!("--event applies only to recordings of Flight Recorder; omit it")
         }
         _ if profile.samples.is_none() => note(cx, profile, &args.input),
         _ => {}
@@ -163,7 +165,9 @@ fn note_events(cx: &RunContext, recorded: &RecordedProfile, facts: &FlightFacts,
     }
     match counted {
         Some(event) if args.event.is_none() && !others.is_empty() => {
-            args.input.note(cx, &format!("samples are {} events; not counted: {others}", event.name()));
+            let event = event.name();
+            args.input
+                .note(cx, &format!("only {event} events are counted; the recording also contains {others}"));
         }
         Some(_) => {}
         None if is_none => {
@@ -268,7 +272,7 @@ fn group_columns<'a>(group_by: CpuGroupBy) -> Columns<'a, GroupRow> {
         Column::new(names::SELF_PERCENT, |row: &GroupRow| row.self_percent.into()),
         Column::new(names::TOTAL_PERCENT, |row: &GroupRow| row.total_percent.into()),
         Column::new(name, |row: &GroupRow| row.name.as_deref().into())
-            .or_null("traces without frames, or frames without a class"),
+            .or_null("for traces without frames and frames without a class"),
     ]);
     columns.table([
         columns::rank_in_table(|row: &GroupRow| row.rank),
@@ -305,7 +309,7 @@ fn summary_columns<'a>() -> Columns<'a, RecordingSummary<SampleTotals<'a>>> {
         Column::new(names::EVENT, |summary: &RecordingSummary<SampleTotals<'a>>| {
             summary.of.samples.event.map(SampleEvent::name).into()
         })
-        .or_null("unless of Flight Recorder"),
+        .or_null("unless the file is a recording of Flight Recorder"),
         Column::new(names::LOST_SAMPLES, |summary: &RecordingSummary<SampleTotals<'a>>| {
             summary.of.lost.into()
         }),

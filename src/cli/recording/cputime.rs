@@ -59,7 +59,7 @@ pub(crate) fn run(cx: &RunContext, args: &CputimeArgs) -> anyhow::Result<Outcome
     let profile = &recorded.profile;
     let are_calls = args.calls || (profile.times.is_none() && !profile.calls.is_empty());
     if are_calls && args.sort == Some(TimeOrder::Trace) {
-        anyhow::bail!("--sort trace needs traces, and calls (cpu=old) have none; omit it");
+        anyhow::bail!("--sort trace cannot be used for calls (cpu=old), which have no traces; omit it");
     }
     if if are_calls { profile.calls.is_empty() } else { profile.times.is_none() } {
         note(cx, profile, args);
@@ -166,8 +166,8 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
         ResultSchema {
             command: "cputime",
             variant: "`--calls`",
-            about: "Of `cpu=old`, also without the option if the file contains nothing else. A row is a pair of methods, one \
-                    of which called the other.",
+            about: "Calls recorded with `cpu=old`; the default if the file contains nothing else. A row is a pair of \
+                    methods, one of which called the other.",
             rows: call_columns().fields(),
             summary: call_summary_columns().fields(),
         },

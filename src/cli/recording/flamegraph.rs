@@ -211,7 +211,7 @@ pub(crate) fn run(cx: &RunContext, args: &FlamegraphArgs) -> anyhow::Result<Outc
             |file: &&OpenedRecording| args.data.map_or(file.held.is_empty(), |of| !file.held.contains(&of));
         files.iter().filter(lacks).for_each(|file| file.say_nothing(cx, args.data));
         if !files.iter().any(|file| lacks(&file)) {
-            args.input.note(cx, "the files have no data in common: neither samples nor times nor sites");
+            args.input.note(cx, "the files have no kind of data in common (samples, times or sites)");
         }
         note_lost(cx, args, &files, None);
         return Ok(outcome(false));
@@ -230,7 +230,7 @@ pub(crate) fn run(cx: &RunContext, args: &FlamegraphArgs) -> anyhow::Result<Outc
     };
     anyhow::ensure!(
         of != StackWeight::Allocated || args.unit == SiteUnit::Bytes || !files.iter().any(is_sampled),
-        "samples of allocations state bytes, not how many objects they stand for; omit --unit"
+        "allocation samples contain bytes but no object counts; omit --unit"
     );
     let profiles: Vec<&Profile> = files.iter().map(|file| &file.recorded.profile).collect();
     let [profile, baseline @ ..] = &profiles[..] else { return Ok(outcome(false)) };
@@ -294,12 +294,12 @@ impl OpenedRecording {
                 format!("{path} is a binary dump; only text reports contain CPU times")
             }
             Some(StackWeight::CpuTime) => format!("{path} contains no CPU times"),
-            Some(StackWeight::Allocated) => format!("{path} records no allocation sites"),
+            Some(StackWeight::Allocated) => format!("{path} contains no allocation sites"),
             Some(StackWeight::Live) if self.recorded.profile.sites.is_some() => {
-                format!("{path} contains samples of allocations: which objects are alive is unknown")
+                format!("{path} contains allocation samples, which do not show which objects are live")
             }
             Some(StackWeight::Live) => format!("{path} contains no sites and no objects"),
-            Some(StackWeight::Waits(_)) => format!("{path} contains no such waits"),
+            Some(StackWeight::Waits(_)) => format!("{path} contains no waits of this kind"),
         };
         let words = self.held.iter().flat_map(|of| DATA.iter().filter(move |(_, known, _)| known == of));
         let others: Vec<String> = words.map(|(word, ..)| format!("--data {word}")).collect();
@@ -428,7 +428,7 @@ fn notes(
     if let Some(baseline) = stacks.baseline.filter(|baseline| baseline.gone > 0) {
         let (gone, total) = (group_digits(baseline.gone), group_digits(baseline.total));
         note(&format!(
-            "{gone} of {total} {} of the baseline belong to stacks that the file does not contain",
+            "{gone} of {total} {} of the baseline belong to stacks that the newer file does not contain",
             stacks.measure.name()
         ));
     }
@@ -451,10 +451,10 @@ fn notes(
     }
     match stacks.measure {
         Measure::PercentHundredths => {
-            note("the file states a wrong total of its CPU times: stacks are weighted by their percentages");
+            note("the total CPU time stated in the file is wrong: stacks are weighted by their percentages");
         }
         Measure::Milliseconds if profile.times.is_some() => {
-            note("milliseconds are estimated: the file states percentages of a total");
+            note("milliseconds are estimated: the file contains only percentages and a total");
         }
         _ => {}
     }
@@ -462,9 +462,9 @@ fn notes(
         of == StackWeight::Live && profile.sites.as_ref().is_some_and(|sites| sites.origin == Origin::Objects)
     };
     if is_counted(profile) {
-        note("the dump records no allocation sites: they are counted over its objects");
+        note("the dump contains no allocation sites: they are counted from its objects");
     }
     if baseline.is_some_and(is_counted) {
-        note("the baseline records no allocation sites: they are counted over its objects");
+        note("the baseline contains no allocation sites: they are counted from its objects");
     }
 }

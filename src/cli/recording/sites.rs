@@ -59,7 +59,7 @@ pub(crate) struct SitesArgs {
     #[arg(long, value_name = "RATIO", default_value = "0", value_parser = args::ratio, help_heading = "Filter")]
     cutoff: f64,
 
-    /// Sort order [default: file order, by live bytes, of samples by allocated bytes]
+    /// Sort order [default: file order, which is by live bytes; for samples, by allocated bytes]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
     sort: Option<SiteOrder>,
 
@@ -125,11 +125,12 @@ fn notes(cx: &RunContext, recorded: &RecordedProfile, args: &SitesArgs) {
         }
         Some(Origin::Objects) => args.input.note(
             cx,
-            "no allocation sites were recorded; these are counted over the objects in the dump, allocated = live",
+            "no allocation sites were recorded; they are counted from the objects in the dump, so allocated equals \
+             live",
         ),
         None if matches!(recorded.file, RecordedFile::Flight { .. }) => {
-            let why = recorded.why_none("the settings of the recording switched them off");
-            args.input.note(cx, &format!("no samples of allocations: {why}"));
+            let why = recorded.why_none("the settings of the recording disabled them");
+            args.input.note(cx, &format!("no allocation samples: {why}"));
         }
         None => args.input.note(cx, "no allocation sites: the HPROF agent records them with heap=sites or heap=all"),
     }
@@ -208,7 +209,7 @@ fn summary_columns<'a>() -> Columns<'a, RecordingSummary<SiteTotals<'a>>> {
         Column::new(names::EVENT, |summary: &RecordingSummary<SiteTotals<'a>>| {
             summary.of.0.and_then(|sites| sites.event).map(SiteEvent::name).into()
         })
-        .or_null("unless of Flight Recorder"),
+        .or_null("unless the file is a recording of Flight Recorder"),
         columns::date(|of: &SiteTotals<'a>| of.0.and_then(|sites| sites.date.as_deref())),
     ]);
     Columns::new(columns)
@@ -218,9 +219,9 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
     vec![ResultSchema {
         command: "sites",
         variant: "",
-        about: "A row is an allocation site: a class and a stack trace. Rows are in the order of the file, which is by \
-                live bytes unless `ordered_by` says otherwise. In recordings of Flight Recorder figures are estimated from \
-                samples. HotSpot dumps have no traces: their `trace` is 0 or 1.",
+        about: "A row is an allocation site: a class and a stack trace. Rows are in the order of the file, which is \
+                by live bytes unless `ordered_by` says otherwise. In recordings of Flight Recorder, sizes are \
+                estimated from samples. HotSpot dumps have no traces: their `trace` is 0 or 1.",
         rows: columns(&Traces::default(), &StackArgs::ALL, None).fields(),
         summary: summary_columns().fields(),
     }]

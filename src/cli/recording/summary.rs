@@ -53,7 +53,8 @@ pub(crate) fn run(cx: &RunContext, args: &SummaryArgs) -> anyhow::Result<Outcome
         let path = args.input.input.path().display().to_string();
         args.input.note(
             cx,
-            &format!("an agent recorded nothing else; `hprof-cli {path}` gives an overview of the heap"),
+            &format!("the file contains a heap dump and no other recorded data; `hprof-cli {path}` gives an overview \
+                      of the heap"),
         );
     }
     Ok(opened.outcome(true))
@@ -210,7 +211,7 @@ fn columns<'a>() -> Columns<'a, RecordingFacts<'a>> {
             facts.heap_over_time.map(|heap| heap.classes.as_slice()).unwrap_or_default()
         }),
         Column::record(names::FLIGHT, flight_columns(), |facts: &RecordingFacts<'a>| facts.flight)
-            .or_null("unless of Flight Recorder"),
+            .or_null("unless the file is a recording of Flight Recorder"),
         Column::new(names::LINES_NOT_UNDERSTOOD, |facts: &RecordingFacts<'a>| facts.not_understood.into()),
     ])
 }
@@ -307,7 +308,7 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
     vec![ResultSchema {
         command: "summary",
         variant: "",
-        about: "Exactly one row: what was recorded, in figures.",
+        about: "Exactly one row: counts and sizes of the recorded data.",
         rows: columns().fields(),
         summary: Vec::new(),
     }]
@@ -346,7 +347,10 @@ fn lines(facts: &RecordingFacts<'_>) -> Vec<(&'static str, String)> {
             ),
         );
     }
-    line("traces", format!("{}, of {} frames", group_digits(recorded.traces), group_digits(recorded.frames)));
+    line(
+        "traces",
+        format!("{}, with {} frames", group_digits(recorded.traces), group_digits(recorded.frames)),
+    );
     let (started, ended) = (group_digits(recorded.threads_started), group_digits(recorded.threads_ended));
     line("threads", format!("{started} started, {ended} of them ended"));
     match &recorded.sites {
@@ -389,7 +393,7 @@ fn lines(facts: &RecordingFacts<'_>) -> Vec<(&'static str, String)> {
         }
     }
     if facts.not_understood > 0 {
-        line("not understood", format!("{} lines", group_digits(facts.not_understood)));
+        line("not parsed", format!("{} lines", group_digits(facts.not_understood)));
     }
     lines
 }
@@ -455,7 +459,7 @@ fn site_lines(sites: &SiteCount, line: &mut dyn FnMut(&'static str, String)) {
         line("sites", group_digits(sites.listed.rows));
         line(
             "  allocated",
-            format!("{} bytes, by {samples} samples", group_digits(sites.listed.allocated_bytes)),
+            format!("{} bytes, estimated from {samples} samples", group_digits(sites.listed.allocated_bytes)),
         );
         return;
     }

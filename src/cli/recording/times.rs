@@ -147,7 +147,7 @@ fn summary_columns<'a>() -> Columns<'a, RecordingSummary<Option<&'a Times>>> {
         Column::new(names::EVENT, |summary: &RecordingSummary<Option<&'a Times>>| {
             summary.of.and_then(|stated| stated.event).map(MonitorEvent::name).into()
         })
-        .or_null("unless of Flight Recorder"),
+        .or_null("unless the file is a recording of Flight Recorder"),
         columns::date(|of: &Option<&'a Times>| of.and_then(|stated| stated.date.as_deref())),
     ])
 }

@@ -58,7 +58,7 @@ pub(super) fn report(
     let document = document(about, &conclusions.headline(), &made).into_string();
     anyhow::ensure!(
         document.len() <= MAX_BYTES,
-        "the report does not fit into 1 MiB; --sections selects fewer"
+        "the report exceeds 1 MiB; select fewer sections with --sections"
     );
     Ok(document)
 }
@@ -76,7 +76,7 @@ fn fit(asked: &SectionAnswer, room: usize) -> (Markup, bool) {
         }
         rows = rows.min(most) / 2;
     }
-    (html! { p { "It does not fit into a report." } }, false)
+    (html! { p { "This section is too large for the report." } }, false)
 }
 
 /// Renders a section with at most `rows` rows per table; returns the total number of rows as well.
@@ -132,7 +132,7 @@ fn ask(about: &About, conclusions: &Conclusions<'_>, section: Section) -> Sectio
     let asks = section.queries(about);
     let shells = asks.iter().map(CommandQuery::shell).collect();
     let content = match (section, asks.first()) {
-        (_, None) => Content::Markup(html! { p { "There is nothing to compare with." } }),
+        (_, None) => Content::Markup(html! { p { "No older dump was given with --baseline." } }),
         (Section::Overview | Section::Suspects, _) if !about.has.heap => {
             Content::Markup(html! { p { "The file contains no heap." } })
         }

@@ -20,7 +20,9 @@ pub(super) fn report(about: &About, conclusions: &Conclusions<'_>, sections: &[S
     match conclusions.headline() {
         Ok(Some(headline)) => out.push_str(&format!("**{}**\n\n", text(&headline))),
         Ok(None) => {}
-        Err(failure) => out.push_str(&format!("**No headline:** {}\n\n", text(&failure.text))),
+        Err(failure) => {
+            out.push_str(&format!("**Cannot determine the headline:** {}\n\n", text(&failure.text)))
+        }
     }
     out.push_str(if about.cx.hides_values {
         "Without values: no texts, map keys, names of threads and class loaders, properties or arguments; sizes, counts, \

@@ -39,8 +39,8 @@ const MAX_BYTES: usize = 1 << 20;
 /// Write a self-contained report about a heap, for sharing
 ///
 /// The report needs no network and no server. It is at most 1 MiB long, and states what was omitted and which command
-/// shows it. Dumps contain secrets, and so does the report; --no-values omits the contents of objects: strings,
-/// map keys, names of threads and class loaders, properties and arguments. Sentences keep sizes, counts and limits.
+/// shows it. Dumps contain secrets, and so does the report; --no-values omits the contents of objects: strings, map
+/// keys, names of threads and class loaders, properties and arguments. Sizes, counts and limits are included.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("dump", |dump| dump.help("Heap dump, or recording of the HPROF agent; plain or compressed")))]
 #[command(arg = hiding::no_values())]
@@ -128,7 +128,7 @@ pub(crate) fn run(cx: &RunContext, args: &ReportArgs) -> anyhow::Result<Outcome>
     } else {
         if cx.hides_values && args.sections.contains(&Section::Strings) {
             anyhow::bail!(
-                "the section strings consists only of values, which are hidden; omit it, or --no-values"
+                "the section strings contains only values, which are hidden; omit the section, or --no-values"
             );
         }
         args.sections.clone()
@@ -221,8 +221,9 @@ fn json(about: &About, conclusions: &Conclusions<'_>, sections: &[Section]) -> a
             );
         }
     }
-    let headline =
-        conclusions.headline().map_err(|failure| anyhow::anyhow!("no headline: {}", failure.text))?;
+    let headline = conclusions
+        .headline()
+        .map_err(|failure| anyhow::anyhow!("cannot determine the headline: {}", failure.text))?;
     let document = serde_json::json!({
         "schema_version": SCHEMA_VERSION, "command": "report", "dump": dump, "rows": rows,
         "headline": headline, "damage": about.damage, "no_values": about.cx.hides_values,

@@ -139,7 +139,7 @@ pub(crate) fn run(cx: &RunContext, args: &PlacesArgs) -> anyhow::Result<Outcome>
             ("%", whole.percent(whole.bytes)),
             ("place", "all reachable objects".to_owned()),
         ])
-        .with_section_below(Section::Options("--top 0 shows all; --min 0 also the small ones".to_owned()));
+        .with_section_below(Section::Options("--top 0 shows all; --min 0 includes small places".to_owned()));
     let shown = session.show(cx, "places", &args.output, answer)?;
     unreachable::note(cx, &session, &args.input, ReachableScope::Reachable);
     Ok(session.outcome(shown > 0))

@@ -16,10 +16,10 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Compute the retained size of a set of objects
 ///
-/// The retained size is what is freed if all objects of the set are freed together. Two caches that share their
-/// values retain the values together, although neither retains them alone; `dominators` and `histo --retained` do not
-/// count such values. With several selections, the last row is the retained size of all of them together. Exact: it
-/// counts what would be unreachable without the set.
+/// The retained size is what is freed if all objects of the set are freed together. Two caches that share their values
+/// retain the values together, although neither retains them alone; `dominators` and `histo --retained` do not count
+/// such values. With several selections, the last row is the retained size of all of them together. The sizes are
+/// exact: they count what would be unreachable without the set.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RetainedArgs {
     #[command(flatten)]
@@ -101,7 +101,7 @@ fn notes(cx: &RunContext, session: &Session, selection: &Selection, row: &Retain
         }
     } else if row.unreachable_objects > 0 {
         let (some, all) = (group_digits(row.unreachable_objects), group_digits(row.objects));
-        cx.emit("note", &format!("{text}: {some} of {all} objects are unreachable: they are freed anyway"));
+        cx.emit("note", &format!("{text}: {some} of {all} objects are already unreachable"));
     }
 }
 

@@ -108,7 +108,7 @@ fn nothing(
         messages::about_no_thread(cx, &session.graph, &threads, Some(thread));
     } else {
         let of_kinds = if args.kind.is_empty() { "" } else { " of these kinds" };
-        cx.emit("note", &format!("the dump contains no root{of_kinds} that belongs to such a thread"));
+        cx.emit("note", &format!("the dump contains no root{of_kinds} of a matching thread"));
     }
     Ok(())
 }
@@ -126,7 +126,7 @@ fn notes(cx: &RunContext, roots: &Roots) {
     }
     if roots.missing_threads > 0 {
         note(&format!(
-            "{} roots refer to threads that are not in the dump; they count as roots of their own",
+            "{} roots belong to threads that are not in the dump; they count as roots without a thread",
             group_digits(roots.missing_threads)
         ));
     }

@@ -70,12 +70,13 @@ impl DenyReason {
     /// Returns the reason as text.
     pub(super) const fn text(self) -> &'static str {
         match self {
-            Self::NoHost => "the Host is missing",
-            Self::Host => "the Host is not this machine",
+            Self::NoHost => "the Host header is missing",
+            Self::Host => "the Host header does not name this server",
             Self::Site => "request from another site",
             Self::Token => "open the address that the server printed",
             Self::Bearer => {
-                "the header Authorization: Bearer TOKEN is missing, with the token of the printed address"
+                "the header Authorization: Bearer TOKEN is missing or wrong; TOKEN is in the address that the server \
+                 printed"
             }
         }
     }

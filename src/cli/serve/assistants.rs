@@ -56,17 +56,20 @@ impl Assistants {
     pub(super) async fn answer(&self, request: Request) -> Response<Body> {
         if *request.method() != Method::POST {
             let allow = [(header::ALLOW, "POST")];
-            return (allow, plain(StatusCode::METHOD_NOT_ALLOWED, "405: messages are sent with POST"))
+            return (allow, plain(StatusCode::METHOD_NOT_ALLOWED, "405: send messages with POST"))
                 .into_response();
         }
         let (head, body) = request.into_parts();
         let kind = text(&head.headers, &header::CONTENT_TYPE).split(';').next().unwrap_or_default();
         if !kind.trim().eq_ignore_ascii_case("application/json") {
-            return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "415: a message is application/json");
+            return plain(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "415: a message must have the content type application/json",
+            );
         }
         let most = usize::try_from(MAX_LINE).unwrap_or(usize::MAX);
         let Ok(read) = tokio::time::timeout(BODY_TIME, to_bytes(body, most)).await else {
-            return plain(StatusCode::REQUEST_TIMEOUT, "408: the message did not arrive");
+            return plain(StatusCode::REQUEST_TIMEOUT, "408: the message did not arrive in time");
         };
         let Ok(body) = read else {
             return plain(StatusCode::PAYLOAD_TOO_LARGE, "413: the message is longer than 1 MiB");
@@ -88,7 +91,10 @@ impl Assistants {
             return document(status(&request, &line), line);
         }
         let Ok(turn) = self.calls.clone().try_acquire_owned() else {
-            let error = RpcError::new(message::BUSY, format!("{MAX_CALLS} calls are running; wait"));
+            let error = RpcError::new(
+                message::BUSY,
+                format!("{MAX_CALLS} calls are already running; try again later"),
+            );
             return document(StatusCode::SERVICE_UNAVAILABLE, message::error(Some(&request.id), &error));
         };
         let processes = Arc::new(Processes::default());
@@ -108,7 +114,10 @@ impl Assistants {
         drop(cancels);
         match line {
             Some(line) => document(status(&request, &line), line),
-            None => plain(StatusCode::INTERNAL_SERVER_ERROR, "500: the call failed; this is a bug"),
+            None => plain(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "500: internal error in hprof-cli; please report this bug",
+            ),
         }
     }
 }

@@ -26,6 +26,6 @@ pub(super) fn open(cx: &RunContext, url: &str) {
         opened.is_ok_and(|mut child| std::thread::Builder::new().spawn(move || child.wait()).is_ok())
     });
     if !is_open {
-        cx.emit("note", "no program to open a browser was found; open the address yourself");
+        cx.emit("note", "cannot find a program that opens a browser; open the address yourself");
     }
 }

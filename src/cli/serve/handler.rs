@@ -114,7 +114,7 @@ impl Inner {
                     let target = target.to_owned();
                     self.page(path, &target, wants_json).await
                 }
-                _ => plain(StatusCode::METHOD_NOT_ALLOWED, "405: pages are read, with GET"),
+                _ => plain(StatusCode::METHOD_NOT_ALLOWED, "405: pages support only GET"),
             },
         }
     }
@@ -125,7 +125,7 @@ impl Inner {
         let number = number.and_then(|(_, number)| number.parse().ok());
         match number.filter(|number| self.questions.cancel(*number)) {
             Some(_) => (StatusCode::SEE_OTHER, [(header::LOCATION, "/")]).into_response(),
-            None => plain(StatusCode::NOT_FOUND, "404: this question is answered already"),
+            None => plain(StatusCode::NOT_FOUND, "404: this query has already been answered"),
         }
     }
 
@@ -147,9 +147,8 @@ impl Inner {
             return sent(&pages::nothing(&self.questions.site, 1, wants_json));
         };
         if let Some(what) = self.questions.replaced_file(number) {
-            let error = format!(
-                "the {what} has been replaced or written to since the server was started; start it again"
-            );
+            let error =
+                format!("the {what} was replaced or modified after the server started; restart the server");
             return sent(&self.failure_reply(number, &error, is_json));
         }
         match index {
@@ -194,7 +193,7 @@ impl Inner {
             AskOutcome::Full => {
                 let mut response = plain(
                     StatusCode::SERVICE_UNAVAILABLE,
-                    "503: too many questions, or answers that clients have not read, at once",
+                    "503: too many queries at the same time, or too many answers that clients have not read",
                 );
                 response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(AGAIN));
                 return response;
@@ -207,7 +206,10 @@ impl Inner {
         loop {
             // A disconnected client is not always noticed: no request waits longer than a question may take.
             if begin.elapsed() > self.questions.time() {
-                return plain(StatusCode::SERVICE_UNAVAILABLE, "503: it took too long, with those before it");
+                return plain(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "503: the time limit was reached while the query was queued or running",
+                );
             }
             job.touch();
             let next = Duration::from_secs(1);
@@ -222,7 +224,12 @@ impl Inner {
                         return sent(&self.readable(number, reply, is_json));
                     }
                 }
-                Ok(Err(_)) => return plain(StatusCode::INTERNAL_SERVER_ERROR, "500: the question was lost"),
+                Ok(Err(_)) => {
+                    return plain(
+                        StatusCode::INTERNAL_SERVER_ERROR,
+                        "500: internal error: the query was lost",
+                    );
+                }
                 Err(_) if deadline.is_some_and(|deadline| deadline <= tokio::time::Instant::now()) => {
                     return self.waiting(number, &job);
                 }
@@ -270,7 +277,7 @@ impl Inner {
     fn waiting(&self, number: usize, job: &Job) -> Response<Body> {
         let stage = match &*job.state.borrow() {
             JobState::Waiting => {
-                TaskProgress { name: "waiting for its turn".to_owned(), ..TaskProgress::default() }
+                TaskProgress { name: "waiting for other queries".to_owned(), ..TaskProgress::default() }
             }
             JobState::Running(stage) => stage.clone(),
             JobState::Done(_) => TaskProgress::default(),
@@ -278,7 +285,7 @@ impl Inner {
         let seconds = job.since.elapsed().as_secs();
         let body = html! {
             (progress(&stage))
-            p { "Since " (seconds) " s. The page appears when it is ready." }
+            p { "For " (seconds) " s. The page appears when it is ready." }
             form method="post" action={ "/cancel?question=" (job.number) } { button { "Cancel" } }
         };
         self.refresh_page(number, "Working on it", body)
@@ -308,7 +315,7 @@ impl Inner {
             (progress(stage))
             p { "The index is built once; the page appears when it is ready." }
             @if has_summary {
-                p { "Ready already: "
+                p { "Already available: "
                     a href={ "/" (number) "/histo" } { "Histogram" } " · "
                     a href={ "/" (number) "/info" } { "Info" } " · "
                     a href={ "/" (number) "/doctor" } { "Doctor" }
@@ -364,14 +371,14 @@ fn outside(why: DenyReason) -> Markup {
         ),
         DenyReason::Site => (
             "Links on other sites are not accepted",
-            "Copy the address into the address bar. hprof-cli serve --share prints an address that can be sent to somebody \
-             and works once.",
+            "Copy the address into the address bar. hprof-cli serve --share prints an address that you can send to \
+             someone else; it works once.",
         ),
         DenyReason::Token | DenyReason::Bearer => (
             "This address does not grant access",
-            "Open the complete address that hprof-cli serve printed when it was started: it ends with ?token= and a long number, \
-             which the address bar does not keep. With --share it also prints an address for somebody else, which works once. \
-             If you have neither, start the server again.",
+            "Open the complete address that hprof-cli serve printed when it was started: it ends with ?token= and a \
+             long number, which the address bar no longer shows. With --share it also prints an address for someone \
+             else, which works once. If you have neither, start the server again.",
         ),
     };
     html! {
@@ -388,8 +395,8 @@ fn entry_page() -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
-            head { (frame::head("Entering", "hprof-cli")) }
-            body { main { h1 { "Entering" } p { a href="/" { "Go on" } } } }
+            head { (frame::head("Signing in", "hprof-cli")) }
+            body { main { h1 { "Signing in" } p { a href="/" { "Continue" } } } }
         }
     }
 }

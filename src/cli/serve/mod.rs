@@ -148,7 +148,7 @@ async fn serve(cx: &RunContext, args: &ServeArgs, site: Site) -> anyhow::Result<
     let address = SocketAddr::new(args.address, args.port);
     let listener = tokio::net::TcpListener::bind(address)
         .await
-        .with_context(|| format!("cannot listen on {address}; --port 0 takes a free port"))?;
+        .with_context(|| format!("cannot listen on {address}; --port 0 selects a free port"))?;
     let address = listener.local_addr()?;
     let access =
         access::Access::new(args.allow_remote, [args.host.clone(), vec![args.address.to_string()]].concat())?;
@@ -198,7 +198,7 @@ fn help(cx: &RunContext, address: SocketAddr, args: &ServeArgs) {
     }
     if args.share {
         let tunnel = if args.allow_remote { "" } else { ", who needs the same tunnel" };
-        cx.emit("note", &format!("the second address is for somebody else{tunnel}; it is valid once"));
+        cx.emit("note", &format!("the second address is for someone else{tunnel}; it works once"));
     }
-    cx.emit("note", "Ctrl-C ends the server");
+    cx.emit("note", "Ctrl-C stops the server");
 }

@@ -385,7 +385,8 @@ impl QueryService {
                 return Ok(reply);
             }
             let reply = self.in_turn(key, state, WorkerKind::Long).await?;
-            reply.ok_or_else(|| anyhow::anyhow!("the request lost its worker slot; try again"))
+            reply
+                .ok_or_else(|| anyhow::anyhow!("the query was interrupted before a worker ran it; try again"))
         };
         let forgotten = async {
             while !job.is_forgotten() {
@@ -399,7 +400,7 @@ impl QueryService {
                 Err(error) => format!("{error:#}"),
             },
             () = job.cancel.notified() => "it was cancelled".to_owned(),
-            () = forgotten => "no client waits for it".to_owned(),
+            () = forgotten => "no client was waiting for it".to_owned(),
         };
         given_up(&why, self.limits)
     }
@@ -433,11 +434,12 @@ impl QuestionState {
 fn given_up(why: &str, limits: QuestionLimits) -> Reply {
     let failure = Failure {
         hint: Some(format!(
-            "a question may take {} s and {} MiB (--question-time, --question-memory); the shell has no limits",
+            "queries are limited to {} s and {} MiB (--question-time, --question-memory); commands in a shell have no \
+             limits",
             limits.time.as_secs(),
             limits.memory >> 20
         )),
-        ..Failure::new(format!("this question was stopped: {why}"))
+        ..Failure::new(format!("this query was stopped: {why}"))
     };
     Reply::json_error(503, &failure)
 }

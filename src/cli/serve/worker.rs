@@ -55,7 +55,7 @@ pub(super) fn run(cx: &RunContext, site: &Site, frameworks: Frameworks) -> anyho
 fn answer(cx: &RunContext, site: &Site, target: &str, is_json: bool) {
     let made = std::panic::catch_unwind(|| pages::reply(cx, site, target, is_json));
     let Reply { status, content_type, body, location } = made.unwrap_or_else(|_| {
-        let failure = Failure::new("hprof-cli failed on this question; this is a bug");
+        let failure = Failure::new("internal error in hprof-cli; please report this bug");
         Reply::json_error(500, &failure)
     });
     worker::send(PageMessage::Reply { status, content_type: content_type.to_owned(), location }, &body);
@@ -64,7 +64,7 @@ fn answer(cx: &RunContext, site: &Site, target: &str, is_json: bool) {
 /// Builds the missing parts of an index: the summary first, as it is sufficient for some pages.
 fn open(cx: &RunContext, site: &Site, number: usize) -> anyhow::Result<()> {
     let dump = if number == BASELINE { site.baseline.as_deref() } else { site.dump(number) };
-    let Some(dump) = dump else { anyhow::bail!("there is no dump {number}") };
+    let Some(dump) = dump else { anyhow::bail!("no dump {number}") };
     if TextFile::open(dump).map_err(hprof_index::Error::from)?.is_some() {
         return Ok(());
     }

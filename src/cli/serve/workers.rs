@@ -64,7 +64,8 @@ impl Worker {
         command.arg("--").args(&site.dumps).stderr(Stdio::null());
         let is_background = kind == WorkerKind::Long;
         let terms = WorkerTerms { memory, is_background, takes_questions: true, ..WorkerTerms::default() };
-        let mut process = WorkerProcess::start(&mut command, &terms).context("cannot start a process")?;
+        let mut process =
+            WorkerProcess::start(&mut command, &terms).context("cannot start a worker process")?;
         let (sender, events) = channel(MAX_EVENTS);
         process.hear(move |event| sender.blocking_send(event).is_ok())?;
         Ok(Self { process, events, questions: 0, kind })
@@ -88,7 +89,7 @@ impl Worker {
 
     /// Waits for the next event of the worker. If the future is dropped, no event is lost.
     pub(super) async fn hear(&mut self) -> anyhow::Result<PageEvent> {
-        Ok(match self.events.recv().await.context("the process ended")? {
+        Ok(match self.events.recv().await.context("the worker process ended unexpectedly")? {
             WorkerEvent::Progress(progress) => PageEvent::Progress(progress),
             WorkerEvent::Message(PageMessage::Summary, _) => PageEvent::Summary,
             WorkerEvent::Message(PageMessage::Opened(error), _) => PageEvent::Opened(error),

@@ -37,14 +37,17 @@ pub(crate) fn for_error(error: &anyhow::Error) -> Option<Cow<'static, str>> {
     #[cfg(feature = "sql")]
     if let Some(error) = error.downcast_ref::<SqlError>() {
         return match error.kind {
-            ErrorKind::Time => Some("--time-limit 10min allows more, --time-limit 0 any time".into()),
-            ErrorKind::Memory => Some("--memory SIZE allows more".into()),
+            ErrorKind::Time => Some(
+                "raise the limit, for example with --time-limit 10min, or remove it with --time-limit 0"
+                    .into(),
+            ),
+            ErrorKind::Memory => Some("raise the memory budget with --memory SIZE".into()),
             _ => None,
         };
     }
     if let Some(error) = error.downcast_ref::<QueryError>() {
         if error.is_memory {
-            return Some("--memory SIZE allows more".into());
+            return Some("raise the memory budget with --memory SIZE".into());
         }
         return Some(match error.unknown_function? {
             "livepaths" => "`hprof-cli paths-to-root` shows paths from GC roots".into(),
@@ -71,7 +74,7 @@ pub(crate) const fn limit(limit: Limit) -> &'static str {
 /// Returns advice about a dump that cannot be opened or whose index cannot be built.
 pub(crate) fn of_dump(error: &Error) -> Option<&'static str> {
     Some(match error {
-        Error::Open(OpenError::Directory(_)) => "name the dump file, not its directory",
+        Error::Open(OpenError::Directory(_)) => "name the dump file in that directory",
         Error::Open(OpenError::NotAFile(_)) => {
             "save the dump to a file first: it is memory-mapped and read more than once"
         }
@@ -79,7 +82,8 @@ pub(crate) fn of_dump(error: &Error) -> Option<&'static str> {
             io::ErrorKind::NotFound => "check the path",
             // Limit of address space: mapping a file takes as much as the length of the file.
             io::ErrorKind::OutOfMemory => {
-                "the file is memory-mapped, which takes as much address space as it has bytes: raise the limit, for example: ulimit -v unlimited"
+                "the file is memory-mapped, which needs as much address space as the file is long: raise the limit, \
+                 for example: ulimit -v unlimited"
             }
             io::ErrorKind::PermissionDenied => {
                 "JVMs write dumps that only their own user may read: run as that user, or chmod the file"
@@ -136,7 +140,8 @@ pub(crate) fn of_dump(error: &Error) -> Option<&'static str> {
                 "free space there, or name another directory with --index-dir"
             }
             io::ErrorKind::OutOfMemory => {
-                "free memory, or raise its limits (ulimit -v, ulimit -d); `hprof-cli index --estimate` shows what it needs"
+                "free some memory, or raise the limits (ulimit -v, ulimit -d); `hprof-cli index --estimate` shows \
+                 what it needs"
             }
             io::ErrorKind::TimedOut => "end that process, or name another directory with --index-dir",
             _ => "name a writable directory with --index-dir",
@@ -168,7 +173,7 @@ const fn looks_advice(looks: FileKind) -> &'static str {
              flamegraph read it"
         }
         FileKind::MangledHprof => "copy the dump again in binary mode",
-        FileKind::Html => "download the dump again, and check what the server answered",
+        FileKind::Html => "download the dump again, and read this HTML page for the error of the server",
         FileKind::Elf => "make a heap dump of a core with: jhsdb jmap --binaryheap --core CORE --exe JAVA",
         FileKind::Phd => "hprof-cli reads only HPROF; Eclipse MAT with DTFJ reads PHD",
         FileKind::Jfr => {
@@ -191,7 +196,8 @@ pub(crate) const fn finding(subject: Subject) -> &'static str {
     match subject {
         Subject::Problem(kind) => problem_advice(kind),
         Subject::MissingObjects => {
-            "if the dump is damaged, they were lost with the rest; if it is complete, the JVM omitted them, and nothing can be done"
+            "if the dump is damaged, they were lost with other data; if it is complete, the JVM omitted them, and \
+             they cannot be recovered"
         }
         Subject::MissingRoots | Subject::BootClassesAssumed => "nothing",
         Subject::SeveralHeapDumps => "--heap-dump N reads another",

@@ -59,7 +59,7 @@ pub(crate) struct Input {
 
     /// Memory budget, for example 2GiB [default: available memory]
     ///
-    /// What exceeds it goes to files in the index directory, or is refused.
+    /// Data that exceeds it is written to files in the index directory; where that is not possible, the command fails.
     #[arg(
         long,
         value_name = "SIZE",
@@ -78,7 +78,7 @@ pub(crate) struct Input {
 /// Location of indexes.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct IndexDir {
-    /// Directory for indexes [default: DUMP.index beside the dump, or else the user's cache directory]
+    /// Directory for indexes [default: DUMP.index next to the dump, or else the user's cache directory]
     #[arg(
         long,
         value_name = "DIR",
@@ -360,7 +360,7 @@ impl Input {
         let (heap, graph) = opened(Heap::open_graph_checked)?;
         self.with_threads(|| ask(&heap, &graph))??;
         heap.check_unwritten()?;
-        anyhow::ensure!(!graph.is_damaged(), "the index is damaged again right after it was built");
+        anyhow::ensure!(!graph.is_damaged(), "the index is damaged again immediately after it was rebuilt");
         Ok((heap, graph))
     }
 }

@@ -125,12 +125,13 @@ impl BesideRecording {
         if !matches!(same_process, SameProcess::No(_)) && unrecorded >= HOUR_NANOS {
             let hours = group_digits(unrecorded / HOUR_NANOS);
             warnings.push(format!(
-                "{path}: the recording ended {hours} h before the dump was made: what was allocated since is not in it"
+                "{path}: the recording ended {hours} h before the dump was made, and does not contain later \
+                 allocations"
             ));
         }
         if self.allocations.left_out > 0 {
             warnings.push(format!(
-                "{path}: {} samples are not counted, as there are too many different stacks",
+                "{path}: {} samples are not counted because there are too many distinct stacks",
                 group_digits(self.allocations.left_out)
             ));
         }
@@ -232,31 +233,33 @@ impl ComparedRecording {
 fn not_known(CommonFacts { pid, command }: CommonFacts) -> Option<String> {
     let equal = match (pid, command) {
         (Some(pid), true) => {
-            format!("its process ID, {pid}, and its command are the dump's, but those of a process")
+            format!("process ID {pid} and the command match")
         }
-        (Some(pid), false) => format!("its process ID, {pid}, is the dump's, but that of a process"),
-        (None, true) => "its command is the dump's, but that of a process".to_owned(),
+        (Some(pid), false) => format!("process ID {pid} matches"),
+        (None, true) => "the command matches".to_owned(),
         (None, false) => return None,
     };
     Some(format!(
-        "whether the recording is of the dumped process is not known: {equal} in another container can be equal, too"
+        "cannot confirm that the recording is of the dumped process: {equal}, but a process in another container can \
+         have the same"
     ))
 }
 
 fn contradiction(why: &Contradiction, hides_values: bool) -> String {
-    let other = "the recording is not of the dumped process, so its lines may be of other objects";
+    let other =
+        "the recording is of another process than the dump, so its lines may not apply to these objects";
     match why {
         Contradiction::Pid(recorded, dumped) => {
-            format!("{other}: its process ID is {recorded}, the dump's {dumped}")
+            format!("{other}: its process ID is {recorded}, that of the dump is {dumped}")
         }
         Contradiction::Command(..) if hides_values => format!("{other}: the commands differ"),
         Contradiction::Command(recorded, dumped) => {
             let quoted = |command: &str| escape::quoted(&hprof_report::fit::end(command, MAX_COMMAND));
-            format!("{other}: its command is {}, the dump's {}", quoted(recorded), quoted(dumped))
+            format!("{other}: its command is {}, that of the dump is {}", quoted(recorded), quoted(dumped))
         }
         Contradiction::DumpIsOlder => format!("{other}: the dump was made before its JVM started"),
         Contradiction::RecordingIsLater => {
-            "the recording starts after the dump was made, so it does not contain what was allocated before"
+            "the recording starts after the dump was made, so it does not contain the allocations before the dump"
                 .to_owned()
         }
     }

@@ -106,7 +106,7 @@ impl OutputCapture {
         let said = &mut lock(&self.output).bytes;
         if said.len().saturating_add(bytes.len()) > self.limit {
             return Err(io::Error::other(
-                "the answer is too long to be shown here; ask in the shell, or for fewer rows",
+                "the answer is too long to be shown here; run the command in a shell, or request fewer rows",
             ));
         }
         said.extend_from_slice(bytes);

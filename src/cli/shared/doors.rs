@@ -29,21 +29,22 @@ fn notice_text(notice: &Notice) -> (&'static str, String) {
     match notice {
         Notice::Waiting { pid, command, seconds, is_stopped } => {
             let stopped = match is_stopped {
-                true => format!("; the process is stopped, and kill -CONT {pid} lets it go on"),
+                true => format!("; the process is stopped: kill -CONT {pid} resumes it"),
                 false => String::new(),
             };
             let text = format!(
-                "process {pid} has not answered `{command}` for {seconds} s{stopped}; Ctrl-C ends the wait, --timeout limits it"
+                "process {pid} has not answered `{command}` for {seconds} s{stopped}; Ctrl-C stops waiting, --timeout \
+                 sets a limit"
             );
             ("waiting", text)
         }
         Notice::Silent { command, seconds } => (
             "waiting",
             format!(
-                "`{command}` leads to no answer for {seconds} s; Ctrl-C ends the wait, --timeout limits it"
+                "no answer from `{command}` for {seconds} s; Ctrl-C stops waiting, --timeout sets a limit"
             ),
         ),
-        Notice::Left { path, why } => ("warning", format!("{} stays: {why}", path.display())),
+        Notice::Left { path, why } => ("warning", format!("cannot remove {}: {why}", path.display())),
     }
 }
 

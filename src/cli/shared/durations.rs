@@ -19,7 +19,7 @@ pub(crate) struct QuestionTime {
 
 /// Parses a duration: `90s`, `30m`, `1h 30m`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is not a valid duration; use for example 90s, 30m or 2h");
+    let wrong = || format!("`{text}` is not a valid duration; valid examples are 90s, 30m and 2h");
     let duration: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     Duration::try_from(duration).ok().filter(|duration| !duration.is_zero()).ok_or_else(wrong)
 }

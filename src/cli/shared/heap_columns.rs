@@ -20,7 +20,7 @@ pub(crate) fn heap_trend<'a>() -> Columns<'a, HeapTrend> {
         Column::new(names::PEAK_BYTES, |trend: &HeapTrend| trend.peak_bytes.into()),
         Column::new(names::LEFT_AT_END_BYTES, |trend: &HeapTrend| trend.end_bytes.into()),
         Column::new(names::MEMORY_LIMIT_BYTES, |trend: &HeapTrend| trend.memory_limit_bytes.into())
-            .or_null("the recording names none"),
+            .or_null("the recording does not state a limit"),
         Column::record(names::MOST_GROWN, class(), |trend: &HeapTrend| trend.most_grown.clone())
             .or_null("no objects were counted, or none grew"),
     ])
@@ -28,7 +28,7 @@ pub(crate) fn heap_trend<'a>() -> Columns<'a, HeapTrend> {
 
 /// Returns the columns for the objects of a class over time.
 pub(crate) fn class<'a>() -> Columns<'a, ClassOverTime> {
-    const OUTSIDE: &str = "outside the calendar";
+    const OUTSIDE: &str = "the time is out of range";
     Columns::new([
         Column::new(names::CLASS, |of: &ClassOverTime| of.class.to_string().into()),
         Column::new(names::COUNTS, |of: &ClassOverTime| of.counts.into()),
@@ -50,7 +50,8 @@ pub(crate) fn floor<'a>() -> Columns<'a, Collection> {
 }
 
 fn time<'a>() -> Column<'a, Collection> {
-    Column::new(names::TIME, |of: &Collection| date_of_nanos(of.nanos).into()).or_null("outside the calendar")
+    Column::new(names::TIME, |of: &Collection| date_of_nanos(of.nanos).into())
+        .or_null("the time is out of range")
 }
 
 /// Returns the columns for the heap after a collection.

@@ -63,7 +63,7 @@ const WRITE_VALUES: [&str; 2] = ["convert", "recover"];
 pub(crate) fn check(command: &str, matches: &ArgMatches) -> anyhow::Result<()> {
     anyhow::ensure!(
         !WRITE_VALUES.contains(&command),
-        "{command} writes values of the heap, which are hidden; use redact, or show values"
+        "{command} writes values of the heap, which are hidden; use redact, or unset {HIDES_VALUES}"
     );
     for (_, option, harmless) in READ_VALUES.iter().filter(|(of, ..)| *of == command) {
         let is_given = matches.value_source(option) == Some(ValueSource::CommandLine);
@@ -76,7 +76,9 @@ pub(crate) fn check(command: &str, matches: &ArgMatches) -> anyhow::Result<()> {
                 other => other,
             };
             let does = if *option == "keep" { "writes" } else { "reads" };
-            anyhow::bail!("--{name} {does} values of the heap, which are hidden; omit it, or show values");
+            anyhow::bail!(
+                "--{name} {does} values of the heap, which are hidden; omit it, or do not hide values"
+            );
         }
     }
     Ok(())
@@ -87,7 +89,7 @@ pub(crate) fn note(cx: &RunContext, is_quiet: bool) {
     if cx.hides_values && !is_quiet {
         cx.emit(
             "note",
-            "values of the heap are hidden: texts and numbers of objects are masks or null, also in conditions",
+            "values of the heap are hidden: texts and numbers of objects are `*` or null, also in conditions",
         );
     }
 }

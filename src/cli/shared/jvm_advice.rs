@@ -12,7 +12,7 @@ pub(super) fn for_error(error: &Error) -> Option<String> {
         Error::NoProcess { .. } | Error::NotJvm { .. } | Error::Ended { .. } => {
             "`hprof-cli jvms` lists the running JVMs".to_owned()
         }
-        Error::Thread { pid, .. } => format!("use {pid}"),
+        Error::Thread { pid, .. } => format!("use the process ID {pid}"),
         Error::OtherVm { kind: VmKind::OpenJ9, pid } => format!(
             "`jcmd {pid} Dump.heap` makes a dump in IBM's PHD format, which this program does not read; Eclipse MAT does, with \
              its DTFJ plugin"
@@ -23,32 +23,34 @@ pub(super) fn for_error(error: &Error) -> Option<String> {
                 .to_owned()
         }
         Error::OtherUser { user, .. } => format!("run it as that user or as root: sudo -u '#{user}' hprof-cli ..."),
-        Error::Hidden { .. } => "that takes the capability CAP_SYS_PTRACE: run it as root, in a container with --cap-add SYS_PTRACE"
+        Error::Hidden { .. } => "this needs the capability CAP_SYS_PTRACE: run it as root, in a container with \
+                                 --cap-add SYS_PTRACE"
             .to_owned(),
         Error::Identity { .. } | Error::Signal { .. } => {
             "run it as the JVM's user, or as root with all capabilities".to_owned()
         }
-        Error::Stopped { pid } => format!("kill -CONT {pid} lets it go on"),
+        Error::Stopped { pid } => format!("resume it with kill -CONT {pid}"),
         Error::Unhandled { signal, .. } if signal == "SIGUSR1" => {
             "build the native image with --enable-monitoring=heapdump".to_owned()
         }
         Error::Unhandled { .. } => {
-            "the JVM is still starting; or it was started with -Xrs, and the socket that it then opens at once, \
-             /tmp/.java_pidPID, was removed"
+            "the JVM is still starting, or it was started with -Xrs and its socket, /tmp/.java_pidPID, was removed"
                 .to_owned()
         }
         Error::Disabled { .. } => {
             "restart it without that option; -XX:+HeapDumpOnOutOfMemoryError works with it".to_owned()
         }
         Error::NoSocket { .. } => {
-            "it may hang, or have been started with -XX:+DisableAttachMechanism; its stdout has a thread dump then"
+            "it may hang, or it was started with -XX:+DisableAttachMechanism and printed a thread dump to its stdout \
+             instead"
                 .to_owned()
         }
         Error::ForeignPlace { .. } => {
-            "name a file in a directory that only root may change, or one of the JVM's user".to_owned()
+            "name a file in a directory that only root can change, or in one owned by the JVM's user".to_owned()
         }
-        Error::Unwritable { .. } => "others may change that directory or one above it, so that root writes nothing there; name a \
-             file in a directory that only root may change, or one of that user"
+        Error::Unwritable { .. } => "other users can change that directory or one of its parents, so root does not \
+                                     write there; name a file in a directory that only root can change, or in one \
+                                     owned by that user"
             .to_owned(),
         Error::Space { .. } => "free space there, or write the dump elsewhere with --output FILE".to_owned(),
         Error::File { source, .. } if source.kind() == ErrorKind::StorageFull => {
@@ -58,7 +60,7 @@ pub(super) fn for_error(error: &Error) -> Option<String> {
         Error::Refused { text, .. } if text.contains("No space left") => {
             "the dump was removed; free space there, or write it elsewhere with --output FILE".to_owned()
         }
-        Error::Stays { .. } => "remove it: it is full of secrets".to_owned(),
+        Error::Stays { .. } => "remove it: it may contain secrets".to_owned(),
         Error::Elsewhere(error) => return elsewhere(error),
         Error::Remote(error) => return remote(error),
         _ => return None,
@@ -72,11 +74,12 @@ fn elsewhere(error: &Error) -> Option<String> {
             "`hprof-cli jvms` with the same --via lists the running JVMs there".to_owned()
         }
         Error::OtherUser { user, .. } => {
-            format!("the command of --via has to run programs there as user {user}, or as root")
+            format!("the command of --via must run programs there as user {user}, or as root")
         }
-        Error::Stopped { pid } => format!("kill -CONT {pid}, there, lets it go on"),
+        Error::Stopped { pid } => format!("resume it there with kill -CONT {pid}"),
         Error::Space { .. } => {
-            "free space there; the JVM writes in its own /tmp, whatever --output says; up to JDK 21 it needs no space".to_owned()
+            "free space there; the JVM writes to its own /tmp, regardless of --output; up to JDK 21, it needs no \
+             space".to_owned()
         }
         Error::Refused { text, .. } if text.contains("No space left") => {
             "the dump was removed; free space there".to_owned()
@@ -91,25 +94,26 @@ fn elsewhere(error: &Error) -> Option<String> {
 /// Returns one line of advice about a failure to access another machine or container.
 fn remote(error: &RemoteError) -> Option<String> {
     /// Advice about alternatives that need no helper program on the other machine.
-    const OTHERWISE: &str = "a container can be dumped from its host without a helper, as root (`hprof-cli jvms` lists its JVMs, too); \
-         `kubectl debug --target` starts a container with a shell beside it; --via-program PATH uses a helper that is there";
+    const OTHERWISE: &str = "a container can be dumped from its host without a helper, as root (`hprof-cli jvms` \
+                             lists its JVMs, too); `kubectl debug --target` starts a container with a shell beside \
+                             it; --via-program PATH uses a helper that is already there";
     Some(match error {
         RemoteError::Ended { .. } => {
-            "the command has to run a program there with stdin and stdout: 'kubectl exec -i POD --', 'docker exec -i NAME', \
-             'ssh HOST'; without `sh` there, --via-program PATH uses a helper that is there"
+            "the command must run a program there and connect its stdin and stdout: 'kubectl exec -i POD --', 'docker \
+             exec -i NAME', 'ssh HOST'; without `sh` there, --via-program PATH uses a helper that is already there"
                 .to_owned()
         }
         RemoteError::NotShell { .. } => {
-            "the command has to pass on stdin, and to use no terminal: -i without -t".to_owned()
+            "the command must pass on stdin and allocate no terminal: use -i without -t".to_owned()
         }
         RemoteError::NoHelper => {
-            "packages contain it; `cargo build --release` in the repository builds one for this machine; $HPROF_CLI_HELPER can name \
-             one elsewhere"
+            "packages contain the helper, and `cargo build --release` in the repository builds it for this machine; \
+             or set $HPROF_CLI_HELPER to its path"
                 .to_owned()
         }
         RemoteError::Unsuitable { .. } => format!(
-            "packages contain a helper that needs no C library, and one that needs no chmod, for x86-64; $HPROF_CLI_HELPER can name \
-             another one; {OTHERWISE}"
+            "packages contain a helper that needs no C library and, for x86-64, one that needs no chmod; \
+             $HPROF_CLI_HELPER can name another helper; {OTHERWISE}"
         ),
         RemoteError::NoPlace { .. } => OTHERWISE.to_owned(),
         RemoteError::Version { .. } => "use the helper of this version".to_owned(),

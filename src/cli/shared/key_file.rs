@@ -37,8 +37,8 @@ fn read(path: &Path) -> anyhow::Result<Option<Key>> {
     let mut bytes = Vec::new();
     file.take(KEY_BYTES as u64 + 1).read_to_end(&mut bytes).with_context(failed)?;
     let bytes: Result<[u8; KEY_BYTES], _> = bytes.try_into();
-    let bytes =
-        bytes.map_err(|_| anyhow::anyhow!("{} is not a key: a key has {KEY_BYTES} bytes", path.display()))?;
+    let bytes = bytes
+        .map_err(|_| anyhow::anyhow!("{} is not a key file: a key has {KEY_BYTES} bytes", path.display()))?;
     Ok(Some(Key::new(bytes)))
 }
 
@@ -64,8 +64,8 @@ pub(crate) fn of_hashes(given: Option<&Path>, exported: &Path) -> anyhow::Result
     let exported = fs::canonicalize(exported).unwrap_or_else(|_| exported.to_owned());
     ensure!(
         !place.starts_with(&exported),
-        "the key {} would be in the exported directory, where all who read it could confirm guessed texts; name another \
-         file with --hash-key",
+        "the key {} would be in the exported directory, where anyone who reads it could confirm guessed texts; name \
+         another file with --hash-key",
         path.display()
     );
     read_or_create(&path)
@@ -77,12 +77,12 @@ fn default_path() -> anyhow::Result<PathBuf> {
         std::env::var_os(name).filter(|dir| Path::new(dir).is_absolute()).map(PathBuf::from)
     });
     let dir = dir.context(
-        "there is no directory for the key of the hashes of texts; name a file with --hash-key, or use --strings none",
+        "cannot determine the directory of the hash key; name a file with --hash-key, or use --strings none",
     )?;
     let own = dir.join("hprof-cli");
     OpenDir::create_all(&own, 0o700).with_context(|| {
         format!(
-            "cannot create {} for the key of the hashes of texts; name a file with --hash-key, or use --strings none",
+            "cannot create {} for the hash key; name a file with --hash-key, or use --strings none",
             own.display()
         )
     })?;

@@ -83,7 +83,7 @@ pub(crate) fn loader_text(summary: &Summary, id: ObjectId) -> String {
 /// Returns the message that an object ID does not exist, with the nearest IDs; or with the intended ID if the digits were
 /// meant as hexadecimal.
 pub(crate) fn not_found(id: ObjectId, path: &Path, nearest: &[ObjectId]) -> String {
-    let text = format!("there is no object {id:#x} in {}", path.display());
+    let text = format!("no object {id:#x} in {}", path.display());
     if let Some(meant) = object_id::with_digits_of(id).filter(|meant| nearest == [*meant]) {
         return format!("{text}; {} was read as decimal: {meant:#x} is an object", id.0);
     }

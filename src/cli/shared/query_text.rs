@@ -17,7 +17,10 @@ pub(crate) fn read(cx: &RunContext, file: &Path, longest: usize) -> anyhow::Resu
     let mut text = String::new();
     let most = u64::try_from(longest).unwrap_or(u64::MAX).saturating_add(1);
     if file == Path::new("-") {
-        anyhow::ensure!(!cx.is_taking() && !is_worker(), "the query is missing; there is no stdin here");
+        anyhow::ensure!(
+            !cx.is_taking() && !is_worker(),
+            "the query is missing, and stdin is not available here"
+        );
         std::io::stdin()
             .lock()
             .take(most)

@@ -320,14 +320,14 @@ impl RecordedProfile {
 
     /// Returns the reason why a recording of Flight Recorder contains no CPU samples.
     pub(crate) fn why_no_samples(&self) -> String {
-        let why = || self.why_none("it was too short, or its settings switched them off").to_owned();
+        let why = || self.why_none("it was too short, or its settings disabled them").to_owned();
         self.lost_samples_note(None, false).unwrap_or_else(why)
     }
 
     /// Returns the reason why a recording of Flight Recorder contains no events of a kind: `otherwise`, unless it is
     /// damaged.
     pub(crate) fn why_none(&self, otherwise: &'static str) -> &'static str {
-        if self.is_damaged() { "what is damaged was not read" } else { otherwise }
+        if self.is_damaged() { "damaged regions were not read" } else { otherwise }
     }
 }
 
@@ -442,7 +442,7 @@ fn about_flight(cx: &RunContext, facts: &FlightFacts, path: &str, quiet: bool) {
     if facts.unfinished_chunks > 0 && !quiet {
         cx.emit(
             "note",
-            &format!("{path}: the JVM had not finished this recording; what it had written is read"),
+            &format!("{path}: the JVM had not finished this recording; only what it had written was read"),
         );
     }
     for problem in facts.problems.iter().take(SHOWN) {
@@ -470,6 +470,6 @@ fn about_text(cx: &RunContext, report: &TextReport, path: &str, run: Option<u32>
     let shown = report.malformed.len().min(SHOWN) as u64;
     if report.not_understood > shown {
         let left = group_digits(report.not_understood - shown);
-        cx.emit("warning", &format!("{path}: {left} more lines were not understood"));
+        cx.emit("warning", &format!("{path}: {left} more lines cannot be parsed"));
     }
 }

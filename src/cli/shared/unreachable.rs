@@ -28,8 +28,8 @@ pub(crate) fn note(cx: &RunContext, session: &Session, input: &Input, covers: Re
     let (bytes, all) = (human_bytes(found.bytes), human_bytes(found.all_bytes));
     let share = percent(found.bytes, found.all_bytes);
     let so = match covers {
-        ReachableScope::Reachable => "not in this answer",
-        ReachableScope::RetainedSizes => "in no retained size",
+        ReachableScope::Reachable => "not included in this answer",
+        ReachableScope::RetainedSizes => "not part of any retained size",
     };
     let path = quoted_path(spool::original_path(session.heap.path()));
     cx.emit(

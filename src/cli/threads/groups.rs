@@ -194,9 +194,9 @@ pub(super) fn row_schema() -> ResultSchema {
     ResultSchema {
         command: "threads",
         variant: "`--group`",
-        about: "A row is some threads with the same stack whose names differ only in numbers; with `--locals` all threads \
-                with the same innermost frame outside the JDK, `frames` are those that their stacks share from it on, and \
-                `locals` what it and the frames outside the JDK that led to it hold.",
+        about: "A row is some threads with the same stack whose names differ only in numbers; with `--locals` all \
+                threads with the same innermost frame outside the JDK, `frames` are those that their stacks share \
+                from it on, and `locals` are the objects that this frame and its callers outside the JDK hold.",
         rows: columns(None, String::new()).fields(),
         summary: summary_columns().fields(),
     }

@@ -20,7 +20,11 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     let recorded = input.open(cx, Want::default())?;
     if recorded.profile.threads.is_empty() {
-        input.note(cx, "the file does not say which threads were started: only the HPROF agent and Flight Recorder record this");
+        input.note(
+            cx,
+            "the file does not record which threads were started; only files of the HPROF agent and Flight Recorder \
+             do",
+        );
     }
     let found = started_threads::threads(&recorded.profile.threads, question);
     let answer = Answer::new(columns(), found.rows.iter().copied())

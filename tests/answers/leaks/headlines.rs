@@ -682,7 +682,11 @@ fn what_a_thread_has_in_locals_is_not_held_by_its_fields() {
             }
         }
         let said = String::from_utf8(heap.dump().run(&["leaks"]).stdout).unwrap();
-        assert_eq!(said.contains("only has it in a local of app.Main.run."), !by_fields, "{said}");
+        assert_eq!(
+            said.contains("references it only from a local variable in app.Main.run."),
+            !by_fields,
+            "{said}"
+        );
         assert_eq!(said.contains("keeps it alive by its own fields"), by_fields, "{said}");
     }
 }

@@ -97,7 +97,7 @@ fn long_queries_end() {
         ),
         (condition(&patterns.join(" or ")), 2, "256 regular expressions"),
         (format!("SELECT {} FROM HeapZoo$D", numbers.join(",")), 2, "at most 1000 columns"),
-        (format!("SELECT * FROM {}", "a".repeat(1_000_000)), 1, "there is no class aaaa"),
+        (format!("SELECT * FROM {}", "a".repeat(1_000_000)), 1, "no class aaaa"),
         ("x".repeat(2_000_000), 2, "longer than 1 MiB"),
     ] {
         std::fs::write(&file, &query).unwrap();

@@ -103,7 +103,7 @@ fn the_command_shows_classes_ranges_bytes_and_values() {
     assert!(error.contains("2 classes") && error.contains("com.acme.other.Cache"), "{error}");
     let (code, document, error) = json(&["com.acme.Cach"]);
     assert_eq!((code, &document["near"][0]), (1, &"com.acme.Cache".into()));
-    assert!(error.contains("there is no class com.acme.Cach"), "{error}");
+    assert!(error.contains("no class com.acme.Cach"), "{error}");
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn growth_of_any_place_is_all_that_it_grew_by() {
         let (json, code) = place.check(&rules, &[&new, "--baseline", &old]);
         assert_eq!((code, rows(&json)[0]["value"].as_u64()), (expected, Some(all)), "{limits}: {json:#}");
         let message = rows(&json)[0]["message"].as_str().unwrap();
-        assert!(message.contains("; most by ") && message.contains("-> Session, +"), "{message}");
+        assert!(message.contains("; most of it in ") && message.contains("-> Session, +"), "{message}");
     }
 }
 
@@ -101,7 +101,7 @@ fn a_failed_growth_rule_names_what_grew() {
     let rules = rule("g", "measure = \"growth\"\nof = \"class com.acme.*\"\nmax = 1");
     let (json, _) = place.check(&rules, &[&new, "--baseline", &old]);
     let message = rows(&json)[0]["message"].as_str().unwrap();
-    assert!(message.ends_with("most of 2: com.acme.User, +800 B"), "{message}");
+    assert!(message.ends_with("largest of 2: com.acme.User, +800 B"), "{message}");
 }
 
 #[test]

@@ -44,10 +44,10 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// Receive recordings from HPROF agents and send them commands
 ///
 /// Agents started with `net=HOST:PORT`, including those of JDK 5 to 8, send their recordings. Each is saved as it
-/// arrives, to NAME-1.hprof, NAME-1.hprof.txt and so on; the file name contains .partial during writing, and .cut if
-/// the recording is incomplete. Lines on stdin are commands to agents: heap, sites, samples, exit and others; `help`
-/// lists them. Ctrl-C stops the command, which keeps what was received and lists it. The exit code is 3 if a recording
-/// is incomplete, and 1 if there is none.
+/// arrives, to NAME-1.hprof, NAME-1.hprof.txt and so on; the file name contains .partial while it is written, and .cut
+/// if the recording is incomplete. Lines on stdin are commands to agents: heap, sites, samples, exit and others; `help`
+/// lists them. Ctrl-C stops the command; received recordings are kept and listed. The exit code is 3 if a recording is
+/// incomplete, and 1 if none was received.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListenArgs {
     /// Port to listen on; 0 for a free one
@@ -67,7 +67,7 @@ pub(crate) struct ListenArgs {
     #[arg(long, help_heading = "Server")]
     allow_remote: bool,
 
-    /// Exit when an agent has disconnected and no other is connected
+    /// Exit when the last connected agent disconnects
     #[arg(long, help_heading = "Server")]
     once: bool,
 
@@ -96,7 +96,7 @@ pub(crate) struct ListenArgs {
     )]
     output_dir: PathBuf,
 
-    /// Name of the recordings, to which a number is added
+    /// Name of the recordings; a number is appended
     #[arg(long, value_name = "NAME", value_parser = name, default_value = "recording", help_heading = "Output")]
     name: String,
 
@@ -114,7 +114,7 @@ fn command(text: &str) -> Result<Command, String> {
 
 /// Parses a duration, such as `90s` or `30m`; `0s` is valid.
 fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is not a valid duration; use for example 90s, 30m or 2h");
+    let wrong = || format!("`{text}` is not a valid duration; valid examples are 90s, 30m and 2h");
     let duration: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     Duration::try_from(duration).ok().filter(|duration| *duration <= LONGEST).ok_or_else(wrong)
 }
@@ -125,9 +125,9 @@ const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 /// Parses the base name of the recordings' files.
 fn name(text: &str) -> Result<String, String> {
     let is_name = !text.is_empty() && !text.starts_with('.') && !text.contains(['/', '\\', '\0']);
-    is_name
-        .then(|| text.to_owned())
-        .ok_or_else(|| format!("`{text}` is not a name for a file in --output-dir"))
+    is_name.then(|| text.to_owned()).ok_or_else(|| {
+        format!("`{text}` is not a file name; --name takes a name without a directory or a leading dot")
+    })
 }
 
 /// Maximum length of a line on stdin in bytes.
@@ -145,7 +145,7 @@ pub(crate) fn run(cx: &RunContext, args: &ListenArgs) -> anyhow::Result<Outcome>
         .with_context(|| format!("cannot create {}", args.output_dir.display()))?;
     let address = SocketAddr::new(args.address, args.port);
     let listener = TcpListener::bind(address)
-        .with_context(|| format!("cannot listen on {address}; --port 0 takes a free port"))?;
+        .with_context(|| format!("cannot listen on {address}; --port 0 selects a free port"))?;
     let address = listener.local_addr()?;
     let (events, happened) = sync_channel(WAITING);
     let (accepted, typed, signalled) = (events.clone(), events.clone(), events.clone());
@@ -160,7 +160,7 @@ pub(crate) fn run(cx: &RunContext, args: &ListenArgs) -> anyhow::Result<Outcome>
                     memory, are sent unencrypted";
         cx.emit("warning", text);
     }
-    cx.emit("note", &format!("listening on {address}; agents are started with net={address}"));
+    cx.emit("note", &format!("listening on {address}; start agents with net={address}"));
     let options = server::Options {
         send: args.send.clone(),
         after: args.after,
@@ -224,7 +224,8 @@ fn show(cx: &RunContext, args: &ListenArgs, recordings: Vec<Recording>) -> anyho
     let is_damaged = recordings.iter().any(|recording| recording.state != RecordingState::Complete);
     let is_there = !recordings.is_empty();
     let directory = Directory(&args.output_dir, is_damaged);
-    let answer = Answer::new(columns(), recordings).without_rows(NoRows::Line("no recordings".into()));
+    let answer =
+        Answer::new(columns(), recordings).without_rows(NoRows::Line("no recording was received".into()));
     directory.show(cx, "listen", &args.output, answer)?;
     Ok(directory.outcome(is_there))
 }
@@ -254,7 +255,7 @@ fn columns() -> Columns<'static, Recording> {
             RecordingState::Complete => Value::Null,
             RecordingState::Truncated(why) | RecordingState::Damaged(why) => Value::from(why),
         })
-        .or_null("it is")
+        .or_null("the recording is complete")
         .header("reason")
         .fit(Fit::Wrap),
     ])
@@ -264,8 +265,8 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
     vec![ResultSchema {
         command: "listen",
         variant: "",
-        about: "A row is a recording, in the order in which agents connected. `dump.path` is the directory, \
-                `dump.is_damaged` whether a recording in it is incomplete.",
+        about: "A row is a recording, in the order in which agents connected. `dump.path` is the directory; \
+                `dump.is_damaged` is true if a recording is incomplete.",
         rows: columns().fields(),
         summary: Vec::new(),
     }]

@@ -121,11 +121,14 @@ impl Stop {
         Some(match self {
             Self::Closed => return None,
             Self::Lost(error) => format!("the connection was lost: {error}"),
-            Self::Limit(bytes) => format!("--max-bytes was reached: {}", human_bytes(*bytes)),
-            Self::Disk(error) => format!("the file cannot be written: {error}"),
+            Self::Limit(bytes) => {
+                format!("the recording reached the limit of --max-bytes: {}", human_bytes(*bytes))
+            }
+            Self::Disk(error) => format!("cannot write the file: {error}"),
             Self::Room(shortage) => shortage.to_string(),
             Self::Closing => {
-                "`hprof-cli listen` closed the connection, at its end or for another agent".to_owned()
+                "`hprof-cli listen` closed the connection because it was stopped, or to accept another agent"
+                    .to_owned()
             }
         })
     }
@@ -202,9 +205,7 @@ impl<S: Stream> AgentConnection<S> {
         let written = partial.path.clone();
         let (file, state) = match partial.publish(extent) {
             Ok(file) => (file, state),
-            Err(error) => {
-                (written, RecordingState::Truncated(format!("the file cannot be renamed: {error}")))
-            }
+            Err(error) => (written, RecordingState::Truncated(format!("cannot rename the file: {error}"))),
         };
         ConnectionOutcome::Recorded(Recording {
             agent: self.agent,

@@ -31,7 +31,8 @@ impl fmt::Display for Shortage {
         let free = human_bytes(self.0);
         write!(
             formatter,
-            "the disk has only {free} left, which are reserved; free some space, or use --output-dir on another disk"
+            "the disk has only {free} free, which `hprof-cli listen` does not use; free some space, or name a \
+             directory on another disk with --output-dir"
         )
     }
 }

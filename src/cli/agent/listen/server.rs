@@ -138,7 +138,11 @@ impl<'c> Server<'c> {
         }
         for agent in self.agents.values() {
             if let Some(path) = &agent.path {
-                self.cx.emit("warning", &format!("{} keeps its temporary name", path.display()));
+                let text = format!(
+                    "{} was not renamed: its agent did not close the connection in time",
+                    path.display()
+                );
+                self.cx.emit("warning", &text);
             }
         }
         let untold = self.refused.saturating_sub(MAX_TOLD);
@@ -151,7 +155,7 @@ impl<'c> Server<'c> {
         match event {
             ListenEvent::Accepted(stream, peer) => self.accept(stream, peer),
             ListenEvent::Began { agent, ids, path } => {
-                self.cx.emit("note", &format!("agent {agent} writes {}", path.display()));
+                self.cx.emit("note", &format!("agent {agent}: receiving into {}", path.display()));
                 if let Some(agent) = self.agents.get_mut(&agent) {
                     agent.ids = ids;
                     agent.path = Some(path);
@@ -162,19 +166,19 @@ impl<'c> Server<'c> {
             }
             ListenEvent::Ended { agent, ended } => self.finish_connection(agent, ended),
             ListenEvent::Line(Some(line)) => self.handle_line(&line),
-            ListenEvent::Line(None) => self.cx.emit("warning", "a line was ignored: it is too long"),
+            ListenEvent::Line(None) => self.cx.emit("warning", "ignored a line on stdin: it is too long"),
             ListenEvent::End => {}
         }
     }
 
     fn accept(&mut self, stream: TcpStream, peer: SocketAddr) {
         let refused = if self.recordings.len() + self.agents.len() >= MAX_RECORDINGS {
-            Some((MAX_RECORDINGS, "recordings are there"))
+            Some((MAX_RECORDINGS, "recordings were received"))
         } else {
             (!self.make_room()).then_some((MAX_AGENTS, "agents are connected"))
         };
         if let Some((most, what)) = refused {
-            self.refuse(&format!("{peer} is refused: {most} {what}"));
+            self.refuse(&format!("refused the connection from {peer}: {most} {what}, which is the limit"));
             return;
         }
         let _ = stream.set_nodelay(true);
@@ -197,7 +201,7 @@ impl<'c> Server<'c> {
             Ok(stream)
         };
         match start() {
-            Err(error) => self.refuse(&format!("{peer} is refused: {error}")),
+            Err(error) => self.refuse(&format!("refused the connection from {peer}: {error}")),
             Ok(stream) => {
                 self.cx.emit("note", &format!("agent {agent} connected from {peer}"));
                 let state = Agent { peer, stream, ids: None, path: None, serial: Some(0), closed };
@@ -234,14 +238,16 @@ impl<'c> Server<'c> {
         self.due.retain(|(_, agent)| *agent != number);
         match ended {
             ConnectionOutcome::Nothing | ConnectionOutcome::Refused(_) if is_closed => {
-                self.refuse(&format!("agent {number} ({peer}) was closed before it sent a recording"));
+                self.refuse(&format!(
+                    "closed the connection of agent {number} ({peer}) before it sent a recording"
+                ));
             }
             ConnectionOutcome::Nothing => self.refuse(&format!("agent {number} ({peer}) sent nothing")),
             ConnectionOutcome::Refused(why) => {
-                self.refuse(&format!("agent {number} ({peer}) is refused: {why}"))
+                self.refuse(&format!("refused agent {number} ({peer}): {why}"))
             }
             ConnectionOutcome::Failed(why) => {
-                self.refuse(&format!("agent {number} ({peer}) is refused: no file can be made: {why}"));
+                self.refuse(&format!("refused agent {number} ({peer}): cannot create a file: {why}"));
             }
             ConnectionOutcome::Recorded(recording) => {
                 let file = recording.file.display();
@@ -311,19 +317,19 @@ impl<'c> Server<'c> {
         if matches!(command, Command::Control(Control::Depth(_))) && agent.ids != Some(IdSize::Eight) {
             // The command would end the JVM.
             return wrong(
-                "the depth is not sent: the agent of JDK 5 to 8 takes it for another command, and exits",
+                "`control depth` was not sent: agents of JDK 5 to 8 misread it as another command and exit",
             );
         }
         // All agents of JDK 5 to 8 have 4-byte IDs; others derive the size from the length.
         let ids = if agent.ids == Some(IdSize::Eight) { IdBytes::Eight } else { IdBytes::Four };
         let Some(bytes) = (Request { serial, command }).encode(ids) else {
-            return wrong("its object IDs have 4 bytes");
+            return wrong("the object ID does not fit: this agent uses 4-byte IDs");
         };
         agent.serial = (command != Command::Eof).then_some(serial);
         if let Err(error) = agent.stream.write_all(&bytes) {
             // Part of it may have been sent: later commands would be misread.
             agent.serial = None;
-            wrong(&format!("the command cannot be sent: {error}"));
+            wrong(&format!("cannot send the command: {error}"));
         }
     }
 }

@@ -4,21 +4,21 @@ use crate::cli::shared::args::ratio;
 use hprof_format::commands::{Command, Control};
 
 /// Output of `help`.
-pub(super) const HELP: &str = "commands, for all agents, or for one with its number before it (2 heap):
+pub(super) const HELP: &str = "commands for all agents; a number before a command selects one agent (2 heap):
   heap                        write a heap dump
   sites [CUTOFF]              write allocation sites [default: 0.0001]
   summary                     write totals of the heap
-  traces                      write the traces not written yet
+  traces                      write the traces not yet written
   samples [CUTOFF]            write CPU samples [default: 0.0001]
-  control traces on|off       take traces of allocations
+  control traces on|off       record allocation traces
   control cpu on|off [ID]     sample all threads, or the one with this object ID
-  control clear               forget the CPU samples taken so far
-  control depth N             depth of traces from now on
+  control clear               discard the CPU samples taken so far
+  control depth N             set the depth of new traces
   gc                          collect garbage
   eof                         send no more commands to the agent
   exit                        end the JVM
-  list                        show the agents
-  help                        show this";
+  list                        show the connected agents
+  help                        show this help";
 
 /// A parsed line of stdin.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -159,7 +159,7 @@ impl Browser {
                     .map_or_else(|| format!("{}+", group_digits(end(place))), |all| group_digits(all as u64));
                 format!("{}/{total}", group_digits(row as u64 + 1))
             }
-            _ if count == 0 => "nothing is shown".to_owned(),
+            _ if count == 0 => "no lines".to_owned(),
             _ => format!("{}/{count}", now.cursor + 1),
         };
         let links = now.line(now.cursor).map_or(0, |line| line.links.len());
@@ -168,7 +168,7 @@ impl Browser {
             (Some(view), Some(CellTarget::Object(_) | CellTarget::Class(..)))
                 if view.command() == "dominators" =>
             {
-                "  Enter: what it dominates".to_owned()
+                "  Enter: objects it dominates".to_owned()
             }
             (Some(view), Some(CellTarget::Class(name, _))) if view.command() == "instances" => {
                 format!("  Enter: instances of {}", escape::text(name))

@@ -44,7 +44,7 @@ pub(super) const VIEWS: &[Menu] = &[
         title: "Overview",
         command: "overview",
         rest: &[],
-        about: "The first look: how large the heap is, what is odd, and the places that retain most.",
+        about: "The size of the heap, anomalies, and the largest places.",
     },
     Menu {
         letter: 'l',
@@ -58,8 +58,9 @@ pub(super) const VIEWS: &[Menu] = &[
         title: "Dominators",
         command: "dominators",
         rest: &[],
-        about: "The biggest objects by retained size: the memory that would be freed with each. → opens an object and \
-                shows what it dominates, ← closes it; b groups by class, package, loader, or the whole tree by class.",
+        about: "The biggest objects by retained size: the memory that would be freed with each. → shows the objects \
+                that an object dominates, ← hides them; b groups by class, package, loader, or the whole tree by \
+                class.",
     },
     Menu {
         letter: 'h',
@@ -80,14 +81,14 @@ pub(super) const VIEWS: &[Menu] = &[
         title: "Strings",
         command: "strings",
         rest: &[],
-        about: "The strings of the heap, largest first. `:strings --duplicates` shows those that occur often.",
+        about: "The strings of the heap, largest first. `:strings --duplicates` shows duplicates.",
     },
     Menu {
         letter: 'w',
         title: "Waste",
         command: "waste",
         rest: &[],
-        about: "Memory that is wasted, by kind. Enter shows the fields that reference what is wasted.",
+        about: "Wasted memory, by kind. Enter shows the fields that reference it.",
     },
     Menu {
         letter: 'g',
@@ -110,22 +111,22 @@ pub(super) const OTHERS: &[&str] = &["/ filter", ": command", "? help", "q quit"
 pub(super) const HELP: &str = "
 Moving
   ↑ ↓ PgUp PgDn Home End, j k   move; rows are read as you scroll
-  Enter             open the object, class, thread or command of the line
-  Tab               another link of the line; else the next line with one
+  Enter             open the object, class, thread or command on the line
+  Tab               next link on the line, or the next line with a link
   Backspace, f      back and forward, as in a browser
-  /                 show only lines that contain a text; Esc shows all again
-The object or class of the line
+  /                 show only lines that contain a text; Esc shows all lines
+The object or class on the line
   p                 paths from GC roots: what keeps it alive
   r                 referrers
-  D                 what it dominates
-  → ←, + -          in the dominator tree: open, open more, close
+  D                 objects that it dominates
+  → ←, + -          in the dominator tree: expand (again: more), collapse
   m, M              mark it; the retained size of all marked objects together
-  y, Y              copy its ID; copy the command that gives this view
+  y, Y              copy its ID; copy the command that shows this view
 The view
   b                 group by the next key
   >                 sort by the next column
   e, E              type an OQL query, an SQL query
-  :                 run any command that reads, such as :histo com.acme.** --retained
-  Esc               cancel what is being read; else show all lines again; else go back
+  :                 run a command, such as :histo com.acme.** --retained
+  Esc               cancel the running query, or show all lines, or go back
   ?                 this help
   q                 quit; Ctrl-Z suspends";

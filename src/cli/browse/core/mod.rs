@@ -412,7 +412,7 @@ impl Browser {
                     self.copy(format!("{id:#x}"))
                 }
                 Some(CellTarget::Class(name, None)) => self.copy(name.clone()),
-                _ => self.message = "there is no object on this line".to_owned(),
+                _ => self.message = "no object on this line".to_owned(),
             },
             Key::Char('Y') => self.copy(self.shell()),
             Key::Char('?') => self.help(),
@@ -424,7 +424,7 @@ impl Browser {
                     }
                     self.go(View::new(view.command, view.rest.iter().copied()));
                 } else {
-                    "no such key; ? lists them".clone_into(&mut self.message);
+                    "unknown key; ? lists all keys".clone_into(&mut self.message);
                 }
             }
             Key::Clear | Key::Suspend | Key::Interrupt => {}
@@ -485,15 +485,15 @@ impl Browser {
         match (self.target_view(), self.now.target()) {
             (Some(view), _) => self.go(view),
             (None, Some(CellTarget::Class(..))) => {
-                "this class cannot be named in a command".clone_into(&mut self.message);
+                "cannot open this class: its name is ambiguous in a command".clone_into(&mut self.message);
             }
             (None, Some(CellTarget::Command(words))) => {
                 self.message = view::only_in_shell(words.first().map_or("", String::as_str));
             }
-            (None, Some(_)) => "this line leads nowhere".clone_into(&mut self.message),
+            (None, Some(_)) => "nothing to open on this line".clone_into(&mut self.message),
             (None, None) => {
                 let has_other = self.next_linked_line().is_some();
-                let text = if has_other { "nothing to open here; Tab goes on" } else { NOTHING };
+                let text = if has_other { "nothing to open here; Tab: next link" } else { NOTHING };
                 text.clone_into(&mut self.message);
             }
         }
@@ -508,7 +508,7 @@ impl Browser {
         let view = self.subject().and_then(|subject| View::for_subject(command, options, &subject));
         match view {
             Some(view) => self.go(view),
-            None => "there is no object on this line".clone_into(&mut self.message),
+            None => "no object on this line".clone_into(&mut self.message),
         }
     }
 
@@ -522,7 +522,7 @@ impl Browser {
     fn open(&mut self) {
         let Some(id) = self.object() else { return };
         if self.now.view.starts_at(id) {
-            return "what it dominates is below".clone_into(&mut self.message);
+            return "the objects that it dominates are below".clone_into(&mut self.message);
         }
         if self.now.view.open(id) {
             self.ask();
@@ -543,13 +543,13 @@ impl Browser {
         let values = self.catalog.values(self.now.view.command(), option);
         match self.now.view.with_next(option, &values) {
             Some(view) => self.replace(view),
-            None => self.message = format!("{what}: not in this view"),
+            None => self.message = format!("this view has no option to {what}"),
         }
     }
 
     fn mark(&mut self) {
         let Some(id) = self.object() else {
-            return "there is no object on this line".clone_into(&mut self.message);
+            return "no object on this line".clone_into(&mut self.message);
         };
         let before = self.marked.len();
         self.marked.retain(|marked| *marked != id);
@@ -561,7 +561,7 @@ impl Browser {
 
     fn retained_by_marked(&mut self) {
         if self.marked.is_empty() {
-            return "m marks the object of a line first".clone_into(&mut self.message);
+            return "no object is marked; m marks the object on a line".clone_into(&mut self.message);
         }
         let ids: Vec<String> = self.marked.iter().map(|id| format!("{id:#x}")).collect();
         self.go(View::new("retained", ids));
@@ -601,5 +601,5 @@ impl Browser {
 
 /// Returns whether a line of the help is the title of a section.
 fn is_title(line: &str) -> bool {
-    ["Views", "Moving", "The object or class of the line", "The view"].contains(&line)
+    ["Views", "Moving", "The object or class on the line", "The view"].contains(&line)
 }

@@ -111,7 +111,7 @@ impl View {
         let rest = rest.trim();
         if !READING.contains(&command) {
             let is_known = is_command(command);
-            return Err(if is_known { only_in_shell(command) } else { format!("no command {command}") });
+            return Err(if is_known { only_in_shell(command) } else { format!("unknown command {command}") });
         }
         if matches!(command, "sql" | "oql") {
             if rest.is_empty() || rest == "-" {
@@ -122,7 +122,7 @@ impl View {
                 return Ok(Self::new(command, [rest]));
             }
         }
-        let words = split(rest).ok_or_else(|| "a quotation mark is missing".to_owned())?;
+        let words = split(rest).ok_or_else(|| "a closing quotation mark is missing".to_owned())?;
         Ok(Self::new(command, words))
     }
 
@@ -312,10 +312,10 @@ pub(in crate::cli::browse) fn takes_two(command: &str) -> bool {
 
 /// Returns the error message for a command that is not available in the browser because it does more than read.
 pub(super) fn only_in_shell(command: &str) -> String {
-    format!("{command}: only in a shell")
+    format!("{command} can be run only in a shell")
 }
 
-/// Splits a line into words as a shell does; `None` if a quotation mark is missing.
+/// Splits a line into words as a shell does; `None` if a closing quotation mark is missing.
 fn split(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let (mut word, mut is_word, mut quote) = (String::new(), false, None);

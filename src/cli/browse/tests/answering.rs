@@ -153,7 +153,7 @@ fn an_answer_that_is_too_long_is_one_that_says_so() {
     };
     assert_eq!((sent(10).lines.len(), sent(10).is_failed), (10, false));
     let long = sent(100);
-    assert!(long.is_failed && long.lines[0].text.contains("too long for a screen"), "{long:?}");
+    assert!(long.is_failed && long.lines[0].text.contains("too long for this view"), "{long:?}");
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_text_that_is_too_long_is_an_error_and_rows_beyond_the_limit_are_in_a_shell(
     assert!(answer.is_failed && answer.lines[0].text.contains("too long"), "{:?}", answer.lines.first());
     let answer = answerer.answer(&question(&["dominators", "--depth=0", "--top=0"], None));
     let note = &answer.lines[answer.lines.len() - 1].text;
-    assert!(note.contains("more lines in a shell") && answer.lines.len() <= 20_001, "{note}");
+    assert!(note.contains("the view is truncated") && answer.lines.len() <= 20_001, "{note}");
 }
 
 #[test]
@@ -219,10 +219,10 @@ fn the_biggest_objects_are_shown_until_the_overview_is_there() {
     assert!(answerer.has_index());
     let early = answerer.early(&overview).expect("objects");
     let texts: Vec<&str> = early.lines.iter().map(|line| line.text.as_str()).collect();
-    assert!(texts[0].contains("until the overview is ready") && early.notes == 0, "{texts:?}");
+    assert!(texts[0].contains("the overview is not ready yet") && early.notes == 0, "{texts:?}");
     assert!(texts[2].contains("0xffe56098") && texts.len() == 54, "{texts:?}");
     // The overview is another result, and the same as before.
-    let is_early = |line: &ScreenLine| line.text.contains("until the overview is ready");
+    let is_early = |line: &ScreenLine| line.text.contains("the overview is not ready yet");
     assert!(
         !first.lines.iter().any(is_early)
             && first.lines.iter().any(|line| line.text.contains("ProductService"))

@@ -10,7 +10,7 @@ use crate::cli::browse::core::{Browser, Effect, Key, ScreenAnswer};
 #[test]
 fn an_unknown_command_is_not_one_for_a_shell() {
     for (typed, expected) in
-        [(":hsto Enter", "no command hsto"), (":redact Enter", "redact: only in a shell")]
+        [(":hsto Enter", "unknown command hsto"), (":redact Enter", "redact can be run only in a shell")]
     {
         let mut browser = browser((80, 24));
         keys(typed).into_iter().for_each(|key| browser.key(key));
@@ -154,7 +154,12 @@ fn enter_says_where_it_leads() {
             "threads --top=401 --thread a b",
             "",
         ),
-        (vec![CellTarget::Command(vec!["redact".to_owned()])], "1/1", "", "redact: only in a shell"),
+        (
+            vec![CellTarget::Command(vec!["redact".to_owned()])],
+            "1/1",
+            "",
+            "redact can be run only in a shell",
+        ),
         (
             vec![CellTarget::Class("a*".to_owned(), Some(ObjectId(0x10)))],
             "1/1  Enter: 0x10",
@@ -165,7 +170,7 @@ fn enter_says_where_it_leads() {
             vec![CellTarget::Class("--x".to_owned(), None)],
             "1/1",
             "",
-            "this class cannot be named in a command",
+            "cannot open this class: its name is ambiguous in a command",
         ),
         (
             vec![CellTarget::Class("A".to_owned(), None)],
@@ -204,7 +209,7 @@ fn enter_says_where_it_leads() {
         width: question.width,
         ..ScreenAnswer::default()
     });
-    assert!(text(&screen(&browser, (80, 24))).contains("Enter: what it dominates"));
+    assert!(text(&screen(&browser, (80, 24))).contains("Enter: objects it dominates"));
     browser.key(Key::Enter);
     let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
     assert_eq!(question.words, ["dominators", "--of=0x10"]);

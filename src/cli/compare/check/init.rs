@@ -42,7 +42,7 @@ pub(super) fn run(cx: &RunContext, input: &Input, out: Option<&Path>) -> anyhow:
     let file = out.map(|out| OutFile::create(out, &[input.path()])).transpose()?;
     if let Some(out) = out.filter(|out| out.is_file()) {
         // Somebody may have edited it.
-        anyhow::bail!("{} already exists; use another name, or remove it", out.display());
+        anyhow::bail!("{} already exists; remove it, or use another name", out.display());
     }
     let (session, text) = Session::ask(cx, input, |dump| {
         anyhow::ensure!(
@@ -108,7 +108,8 @@ fn text_of(dump: &Dump<'_>) -> anyhow::Result<String> {
             of_class,
         ),
         RuleTemplate::new(
-            "Number of objects of some classes: `objects` is \"all\", \"reachable\" or \"unreachable\".\n# `min` is for objects that must exist. A rule fails if no class has its name, unless it says `optional = true`.",
+            "Number of objects of some classes: `objects` is \"all\", \"reachable\" or \"unreachable\".\n# `min` is \
+             for objects that must exist. A rule fails if no class matches, unless it contains `optional = true`.",
             format!("{INSTANCES}{class}"),
             "instances",
             of_class,
@@ -212,7 +213,7 @@ fn head(heap: &Heap) -> String {
 # Each rule has a name, what it measures, and a limit: `max`, `min` or both. Limits are numbers, sizes (\"50 MiB\"), or
 # parts of the heap (\"20 %\"). Its severity is \"error\" (the check fails), \"warning\" or \"note\".
 
-# The dump to compare with, for rules of measure \"growth\"; from where this file is. --baseline OLD overrides it.
+# The dump to compare with, for rules of measure \"growth\"; a path relative to this file. --baseline OLD overrides it.
 # baseline = \"old.hprof\"
 "
     )

@@ -32,13 +32,13 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli check new.hprof --rules heap-rules.toml --baseline old.hprof
   hprof-cli check *.hprof --rules heap-rules.toml --junit check.xml --sarif check.sarif";
 
-/// Check dumps against rules, for pipelines
+/// Check dumps against rules, for CI pipelines
 ///
-/// The rules file (TOML) lists measures and their limits: bytes of the heap, retained sizes and instances of classes,
-/// class loaders, leak suspects, waste, growth against a baseline. `--init` writes one from a dump, with an example
-/// of each; docs/check.md describes it. The check fails if a dump violates a rule of severity `error`; it also fails
-/// if a dump is damaged, unless --allow-damaged is given. The exit code is 2 if rules are invalid or a dump cannot be
-/// read, else 1 if a rule failed, else 3 if a dump is damaged, else 0.
+/// The rules file (TOML) lists measures and their limits: size of the heap, retained sizes and instances of classes,
+/// class loaders, leak suspects, waste, growth against a baseline. `--init` writes one from a dump, with an example of
+/// each; docs/check.md describes it. The check fails if a dump violates a rule of severity `error`; it also fails if a
+/// dump is damaged, unless --allow-damaged is given. The exit code is 2 if rules are invalid or a dump cannot be read,
+/// else 1 if a rule failed, else 3 if a dump is damaged, else 0.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "hprof-cli check [OPTIONS] --rules <FILE> <DUMP>...\n       hprof-cli check --init [-o <FILE>] <DUMP>"

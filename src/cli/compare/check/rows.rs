@@ -71,7 +71,7 @@ impl RuleRow {
                 (true, Baseline::Unreadable(why)) => Err(why.clone()),
                 (true, _) => match before.next() {
                     Some(before) => Ok(comparison.growth(rule, before, measured)),
-                    None => Err("there is no baseline".to_owned()),
+                    None => Err("no baseline could be read".to_owned()),
                 },
             };
             let line = rules.lines.get(number).copied();

@@ -111,7 +111,7 @@ fn rule<'r>(
 }
 
 fn name<'r>(table: &TomlTable<'r>, before: &[(&str, u64)]) -> Option<&'r str> {
-    let text = table.required_text("name", "write for example name = \"caches stay small\"")?;
+    let text = table.required_text("name", "for example name = \"caches stay small\"")?;
     let name = text.text.trim();
     if name.is_empty() {
         text.report("`name` is empty; each rule needs a unique name");
@@ -177,7 +177,7 @@ fn limits(table: &TomlTable<'_>, kind: &MeasureKind) -> Option<RuleLimits> {
     };
     let (min, max) = (limit("min"), limit("max"));
     if min.is_some() && !kind.has_min {
-        let message = "a rule about leak suspects has no `min`; write max, for example max = \"20 %\"";
+        let message = "a rule about leak suspects cannot have `min`; use max, for example max = \"20 %\"";
         table.report_at("min", message);
     } else if table.get("min").or(table.get("max")).is_none() {
         let example = match kind.unit {

@@ -72,7 +72,7 @@ pub(super) fn figures(measure: &Measure, measured: &Measurement, verdict: &RuleV
         (Limit::Percent(bound, limit), _) => {
             let limit = limit.percent();
             let value = match percent(measured) {
-                None => "a percentage of 0".to_owned(),
+                None => "no percentage (the whole is 0)".to_owned(),
                 Some(exact) => {
                     let rounded = (exact * 10.0).round() / 10.0;
                     let looks_kept = |value: f64| match bound {
@@ -130,10 +130,10 @@ pub(super) fn message(rule: &Rule, measured: &Measurement, verdict: &RuleVerdict
         text += &more;
     }
     if measured.left_out == LeftOut::Places {
-        text += "; too many distinct places: omitted ones count towards the place above";
+        text += "; too many distinct places: those omitted count towards the place above them";
     }
     if verdict.fails_by_name {
-        text += "; with optional = true the rule would pass";
+        text += "; the rule would pass with optional = true";
     }
     text
 }
@@ -159,13 +159,13 @@ fn details_text(rule: &Rule, measured: &Measurement) -> Option<String> {
             Some(match (of, rule.measure.kind.needs_baseline) {
                 (1, false) => name.clone(),
                 (1, true) => format!("{name}, {amount}"),
-                _ => format!("most of {}: {name}, {amount}", group_digits(*of)),
+                _ => format!("largest of {}: {name}, {amount}", group_digits(*of)),
             })
         }
         MeasureDetails::Grown { place, cause: None } => Some(place.clone()),
         MeasureDetails::Grown { place, cause: Some((cause, bytes)) } => {
             let bytes = signed_bytes(i64::try_from(*bytes).unwrap_or(i64::MAX));
-            Some(format!("{place}; most by {cause}, {bytes}"))
+            Some(format!("{place}; most of it in {cause}, {bytes}"))
         }
         MeasureDetails::Suspects(leaks) => Some(leak_words::describe_largest(leaks)),
     }

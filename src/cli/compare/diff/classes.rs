@@ -117,7 +117,7 @@ pub(super) const LOADER: DiffKind = DiffKind {
 pub(super) const SUPERCLASS: DiffKind = DiffKind {
     name: "superclass",
     summary: "Classes with all their subclasses",
-    about: "A row is a class that has subclasses, with all of them: rows contain one another.",
+    about: "A row is a class with all its subclasses; classes without subclasses have no row, and rows overlap.",
     compare: |cx, args| run(cx, args, ClassDiffGrouping::Superclass),
     rows: || columns(ClassDiffGrouping::Superclass, "superclass", true, false).fields(),
     ..CLASS

@@ -23,9 +23,9 @@ use super::shown::{self, Counts};
 pub(super) const SAMPLES: DiffKind = DiffKind {
     name: "cpu",
     summary: "CPU SAMPLES of recordings, by stack",
-    about: "A row is a sampled stack, whatever the serial numbers of its traces. Runs differ in length: \
-            rows are sorted by the growth of `self_percent`. The agent omits traces with few samples (`cutoff`): \
-            one that is new or gone may have had too few before or after.",
+    about: "A row is a sampled stack, whatever the serial numbers of its traces. Runs differ in length: rows are \
+            sorted by the growth of `self_percent`. The agent omits traces with few samples (`cutoff`): a trace that \
+            is new or gone may have had too few samples in the other file.",
     unit: "stacks",
     options: &["PATTERN", "--stack"],
     compare: run,
@@ -239,7 +239,7 @@ fn summary_columns<'c>() -> Vec<Column<'c, CpuDiffSummary<SampleDiffTotals>>> {
         Column::new(names::EVENT, |summary: &CpuDiffSummary<SampleDiffTotals>| {
             summary.totals.event.map(SampleEvent::name).into()
         })
-        .or_null("unless of Flight Recorder"),
+        .or_null("unless the files are recordings of Flight Recorder"),
     );
     let lost = |side, of: fn([u64; 2]) -> u64| {
         Column::new(names::LOST_SAMPLES.for_side(side), move |summary: &CpuDiffSummary<SampleDiffTotals>| {

@@ -62,7 +62,7 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     })?;
     if !args.input.quiet() {
         if is_cut {
-            cx.emit("note", "too many distinct places: omitted ones count towards the place above");
+            cx.emit("note", "too many distinct places: those omitted count towards the place above them");
         }
         if changes.rows.is_empty() {
             cx.emit("note", &nothing);
@@ -122,8 +122,8 @@ fn next(new: &Input, changes: &Changes) -> Vec<NextCommand> {
     let Some(row) = changes.rows.iter().find(grew) else { return Vec::new() };
     let id = || format!("{:#x}", row.example);
     vec![
-        commands.step("paths-to-root", [id()], "what keeps one of the first alive"),
-        commands.step("show", [id()], "what is in it"),
+        commands.step("paths-to-root", [id()], "what keeps one of these objects alive"),
+        commands.step("show", [id()], "its contents"),
     ]
 }
 

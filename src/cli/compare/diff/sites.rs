@@ -23,8 +23,8 @@ pub(super) const DEFINITION: DiffKind = DiffKind {
     name: "sites",
     summary: "Allocation sites of recordings, by class and stack",
     about: "A row is an allocation site: a class and the frames of a stack trace. Sites of one class with the same \
-            frames are one row, whatever their serial numbers. The agent omits small sites (`cutoff`): one that \
-            is new or gone may have been too small before or after. Most growth of live bytes comes first.",
+            frames are one row, whatever their serial numbers. The agent omits small sites (`cutoff`): a site that is \
+            new or gone may have been too small in the other file. Most growth of live bytes comes first.",
     unit: "sites",
     options: &["PATTERN", "--sort", "--stack"],
     compare: run,
@@ -38,7 +38,8 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let origins = notes(cx, args, &source);
     anyhow::ensure!(
         origins.iter().filter(|origin| **origin == Some(Origin::Sampled)).count() != 1,
-        "a recording of Flight Recorder estimates bytes from samples, the other file counts objects, which cannot be compared"
+        "cannot compare the files: one is a recording of Flight Recorder, whose bytes are estimated from samples; the \
+         other counts objects"
     );
     let sort_by = match args.sort {
         Some(histogram::HistogramOrder::Instances) => ChangeOrder::LiveInstances,
@@ -94,7 +95,8 @@ fn notes(cx: &RunContext, args: &DiffArgs, source: &Recordings) -> Origins {
         [Some(Origin::Objects), Some(Origin::Objects)] => recorded::note(
             cx,
             args,
-            "neither file records allocation sites: they are counted over the objects, allocated = live",
+            "neither file contains allocation sites: they are counted from the objects in the dumps, so allocated \
+             equals live",
         ),
         [Some(Origin::Objects), _] => note_of_one(cx, args, &source.old),
         [_, Some(Origin::Objects)] => note_of_one(cx, args, &source.new),
@@ -109,7 +111,8 @@ fn note_of_one(cx: &RunContext, args: &DiffArgs, recorded: &RecordedProfile) {
         cx,
         args,
         &format!(
-            "{path} records no allocation sites: they are counted over its objects; only live ones are compared"
+            "{path} contains no allocation sites: they are counted from the objects in the dump, and only live bytes \
+             and objects are compared"
         ),
     );
 }
@@ -148,7 +151,7 @@ impl SitesDiffSummary {
 const NAME: &str = "class and method";
 
 /// Condition under which allocated bytes and instances are missing.
-const NOT_RECORDED: &str = "one of the files records no allocation sites: its freed objects are unknown";
+const NOT_RECORDED: &str = "one of the files contains no allocation sites: its freed objects are unknown";
 
 fn columns<'a>(stacks: &'a Traces, stack: &StackArgs, origins: Origins) -> Columns<'a, &'a SiteRow> {
     let method = |row: &SiteRow| stacks.method(row.stack);
@@ -208,7 +211,7 @@ fn summary_columns<'c>() -> Vec<Column<'c, SitesDiffSummary>> {
     columns.extend(totals.iter().flat_map(ChangeColumns::columns));
     columns.push(
         Column::new(names::EVENT, |summary: &SitesDiffSummary| summary.event.map(SiteEvent::name).into())
-            .or_null("unless of Flight Recorder"),
+            .or_null("unless the files are recordings of Flight Recorder"),
     );
     columns
 }

@@ -20,7 +20,8 @@ use super::shown::{self, Counts, DiffSummary};
 pub(super) const DEFINITION: DiffKind = DiffKind {
     name: "strings",
     summary: "Duplicate strings, by number of copies",
-    about: "A row is the text of several Strings in at least one of the dumps, reachable or not; those that grew most come first. Texts are shortened as in [`strings`](#strings).",
+    about: "A row is a text that several Strings have in at least one of the dumps, reachable or not; those that grew \
+            most come first. Texts are truncated as in [`strings`](#strings).",
     unit: "rows",
     options: &[],
     compare: run,

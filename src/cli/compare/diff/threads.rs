@@ -16,7 +16,7 @@ use super::shown::{self, Counts, DiffSummary, DiffTotal};
 /// Definition of the kind `threads`.
 pub(super) const DEFINITION: DiffKind = DiffKind {
     name: "threads",
-    summary: "Threads, by name; names that differ only in numbers are one",
+    summary: "Threads, by name; names that differ only in numbers are one row",
     about: "A row is the threads of one name, or those whose names differ only in numbers, such as a pool; platform and \
             virtual threads are never one row. Those whose number grew most come first. `thread_group` and `is_daemon` are those of the new dump, if it has such threads.",
     unit: "rows",
@@ -72,7 +72,7 @@ fn columns<'a>() -> Columns<'a, &'a ThreadChange> {
         Column::new(names::STACK_STATUS, |row: &&ThreadChange| {
             row.stack.map(compare::threads::Stack::name).into()
         })
-        .or_null("one of the dumps has no stack of them"),
+        .or_null("one of the dumps has no stack of these threads"),
         Column::new(names::THREAD_GROUP, |row: &&ThreadChange| row.group.as_deref().into())
             .or_null("they are of several, or the dump does not say"),
         Column::new(names::IS_DAEMON, |row: &&ThreadChange| row.is_daemon.into())

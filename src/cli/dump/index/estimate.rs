@@ -66,7 +66,7 @@ fn table(estimate: &Estimate) -> TableBuilder {
         "scratch files, bytes",
         bytes(estimate.scratch_bytes),
         String::new(),
-        "in the same place, during the build",
+        "in the same directory, during the build",
     );
     table
 }
@@ -132,7 +132,7 @@ pub(crate) fn note(cx: &RunContext, input: &Input, options: &Options) {
     }
     let disk = estimate.index_bytes.1.saturating_add(estimate.scratch_bytes.1);
     let text = format!(
-        "about {} objects: {} to {} s, up to {} of memory and {} on the disk",
+        "building the index of about {} objects takes {} to {} s, up to {} of memory and {} on disk",
         group_digits(estimate.objects),
         least / 1000,
         most / 1000,

@@ -164,8 +164,9 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
     let stages = ResultSchema {
         command: "index",
         variant: "",
-        about: "`index DUMP` builds what is missing, then checks the index (all bytes, except those written in this run); `--verify` only checks. A row is a stage ([index-format.md](index-format.md)). `--remove` has a \
-                row for each directory from which it removed files.",
+        about: "`index DUMP` builds what is missing, then checks the index (all bytes, except those written in this \
+                run); `--verify` only checks. A row is a stage ([index-format.md](index-format.md)). With `--remove`, \
+                a row is a directory from which files were removed.",
         rows: columns().fields(),
         summary: Vec::new(),
     };

@@ -31,7 +31,7 @@ impl RedactedDump<'_> {
             return Some("a pattern of --classes matches no class");
         }
         let is_proved = self.proof.iter().flatten().all(ProofRow::is_equal);
-        (!is_proved).then_some("the proof does not hold")
+        (!is_proved).then_some("the proof failed")
     }
 
     /// Returns the data for the manifest.
@@ -87,7 +87,7 @@ fn table_lines(result: &RedactedDump<'_>, line: &mut dyn FnMut(&str, &str)) {
     line(
         "arrays",
         &format!(
-            "{}: {} mapped, {} kept as names, {} without values",
+            "{}: {} replaced, {} kept as names, {} without values",
             group_digits(counts.arrays),
             group_digits(counts.arrays_mapped + counts.arrays_repeated),
             group_digits(kept),
@@ -97,7 +97,7 @@ fn table_lines(result: &RedactedDump<'_>, line: &mut dyn FnMut(&str, &str)) {
     line(
         "numbers",
         &format!(
-            "{} mapped, {} kept",
+            "{} replaced, {} kept",
             group_digits(counts.numbers_mapped + counts.hashes_mapped),
             group_digits(counts.numbers_kept)
         ),
@@ -105,7 +105,7 @@ fn table_lines(result: &RedactedDump<'_>, line: &mut dyn FnMut(&str, &str)) {
     line(
         "symbols",
         &format!(
-            "{} mapped, {} kept as names",
+            "{} replaced, {} kept as names",
             group_digits(counts.symbols_mapped),
             group_digits(counts.symbols_kept)
         ),
@@ -128,7 +128,10 @@ fn table_lines(result: &RedactedDump<'_>, line: &mut dyn FnMut(&str, &str)) {
     }
     if counts.unknown_instances > 0 {
         let text = format_count(counts.unknown_instances, "instance");
-        line("damage", &format!("fields of {text} set to 0: their class is not dumped before them"));
+        line(
+            "damage",
+            &format!("fields of {text} were set to 0: the dump does not contain their class before them"),
+        );
     }
 }
 
@@ -145,7 +148,8 @@ pub(super) fn proof_lines(rows: &[ProofRow], line: &mut dyn FnMut(&str, &str)) {
         };
         if row.allowed > 0 {
             let reason = row.reason.unwrap_or_default();
-            verdict.push_str(&format!("; {} that may differ or stay: {reason}", group_digits(row.allowed)));
+            let allowed = group_digits(row.allowed);
+            verdict.push_str(&format!("; {allowed} permitted differences or remaining values: {reason}"));
         }
         line(row.what, &verdict);
     }
@@ -158,11 +162,11 @@ fn numbers_that_stay(row: &ProofRow) -> String {
         let numbers = kept().map(|kept| kept.count).sum();
         format!("{} of {}", format_count(numbers, word), format_count(kept().count() as u64, "field"))
     };
-    format!("{} and {} stay: see docs/redact.md", sum(false, "number"), sum(true, "boolean"))
+    format!("{} and {} are kept: see docs/redact.md", sum(false, "number"), sum(true, "boolean"))
 }
 
 /// Condition under which nothing was written.
-const UNWRITTEN: &str = "the proof does not hold, or a pattern of `--classes` matches no class";
+const UNWRITTEN: &str = "the proof failed, or a pattern of `--classes` matches no class";
 
 fn summary_columns<'a>() -> Columns<'a, RedactedDump<'a>> {
     let path = |of: &RedactedDump<'a>, path: &Path| -> Value<'a> {
@@ -206,7 +210,8 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
     vec![ResultSchema {
         command: "redact",
         variant: "",
-        about: "With `--prove` and `--check`, a row is an analysis whose results were compared, or a search for texts; there are no rows without them, and nothing beside `rows` with `--check`.",
+        about: "With `--prove` and `--check`, a row is an analysis whose results were compared, or a search for \
+                texts. Without them, there are no rows; with `--check`, there are no keys other than `rows`.",
         rows: columns().fields(),
         summary: summary_columns().fields(),
     }]

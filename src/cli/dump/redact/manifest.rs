@@ -80,7 +80,7 @@ pub(crate) fn text(result: &Manifest<'_>) -> String {
             "packed_error": done.packed_error,
         },
         "notes": [
-            "cached hashes match neither the texts nor the buckets of hash tables any more",
+            "cached hash codes no longer match the texts or the buckets of hash tables",
             if args.break_equality {
                 "lengths are the same: see docs/redact.md for what this reveals"
             } else {

@@ -55,7 +55,7 @@ impl ClassMapping {
         let Some(old) = OldFile::find(&path) else { return Ok(Self::None) };
         ensure!(
             existing == OverwritePolicy::Replace,
-            "cannot write {}: {} exists, for another dump; use another name, or --force to remove it",
+            "cannot write {}: {} already exists, for another dump; use another name, or --force to remove it",
             output.display(),
             path.display()
         );

@@ -139,7 +139,7 @@ pub(super) fn object_columns<'a>() -> Columns<'a, Object<'a>> {
             _ => None,
         }
     }
-    const NO_RULE: &str = "no rule of a framework is about it; in texts";
+    const NO_RULE: &str = "no framework rule describes it; in text reports";
     const NOT_IN_TEXTS: &str = "it is unreachable; in text reports";
     Columns::new([
         Column::new(names::OBJECT, |object: &Object<'a>| id(object.shown.object)),
@@ -167,7 +167,7 @@ pub(super) fn object_columns<'a>() -> Columns<'a, Object<'a>> {
         Column::new(names::TEXT, |object: &Object<'a>| {
             object.known.as_ref().and_then(|known| known.text.as_ref()).into()
         })
-        .or_null("its rule has no sentence for it, or no rule is about it; in texts"),
+        .or_null("its rule has no sentence for it, or no rule describes it; in text reports"),
         Column::new(names::TRACE, |object: &Object<'a>| object.shown.trace.into()),
         Column::new(names::LENGTH, |object: &Object<'a>| object.shown.length.into()).or_null("not an array"),
         Column::new(names::CLASS_OBJECT, |object: &Object<'a>| id(object.shown.class_object))
@@ -189,7 +189,7 @@ pub(super) fn object_columns<'a>() -> Columns<'a, Object<'a>> {
         Column::new(names::VALUE, |object: &Object<'a>| {
             object.shown.value.as_ref().map(|value| &value.text).into()
         })
-        .or_null("its class is not known; arrays and class objects; in text reports"),
+        .or_null("its class is not known; for arrays and class objects; in text reports"),
         Column::new(names::IS_VALUE_TRUNCATED, |object: &Object<'a>| {
             object.shown.value.as_ref().map(|value| value.is_cut).into()
         })
@@ -244,11 +244,11 @@ pub(super) fn part_columns(title: &'static str) -> Columns<'static, PartLine> {
                 PartLine::Superclass(class) => format!("of {class}:"),
             }),
         Column::new(names::CLASS, |line: &PartLine| line.part().map(|part| part.class.as_ref()).into())
-            .or_null("of elements, and what no class declares; in text reports"),
+            .or_null("for elements, and for values that no class declares; in text reports"),
         Column::new(names::TYPE, |line: &PartLine| line.part().map(|part| part.kind.java_name()).into())
             .header("type"),
         Column::new(names::VALUE, |line: &PartLine| line.part().map(|part| value(&part.value)).into())
-            .or_null("a null reference; an element that the dump omits")
+            .or_null("a null reference; elements that the dump omits")
             .header("value")
             .cell(|line| line.part().map(|part| value_text(&part.value)).unwrap_or_default())
             .fit(Fit::Shorten { priority: 0 }),
@@ -347,7 +347,7 @@ fn class_columns() -> Columns<'static, ClassShown> {
         Column::new(names::INSTANCES, |class: &ClassShown| class.instances.into()),
         Column::new(names::SHALLOW_BYTES, |class: &ClassShown| class.shallow_bytes.into()),
         Column::new(names::INSTANCE_BYTES, |class: &ClassShown| class.instance_bytes.into())
-            .or_null("arrays and java.lang.Class, whose instances differ"),
+            .or_null("for arrays and java.lang.Class, whose instances differ in size"),
         Column::with_fields(names::FIELDS, fields.fields(), move |class: &ClassShown| {
             list(class.fields.iter().map(|field| fields.record(field)))
         }),

@@ -287,8 +287,8 @@ fn of_binary(
         write(cx, args, format, session, object, hex, more_referrers)
     })?;
     if is_cut {
-        args.input
-            .note(cx, &format!("the first {} bytes; --range A..B shows others", group_digits(MAX_BYTES)));
+        let shown = group_digits(MAX_BYTES);
+        args.input.note(cx, &format!("only the first {shown} bytes are shown; --range A..B shows others"));
     }
     Ok(outcome(cx, args, session, length))
 }
@@ -306,7 +306,7 @@ fn data<'a>(
     let Range { start, end } = args.elements(format);
     let Some(whole) = shower.data(index, start, end) else {
         anyhow::bail!(
-            "{} is not a primitive array; omit --as, which is for their elements",
+            "{} is not a primitive array; omit --as, which shows only primitive arrays",
             args.object.text
         );
     };
@@ -433,7 +433,7 @@ fn nothing(
             } else {
                 format!("; {}", suggestions::did_you_mean(names))
             };
-            (format!("there is no class {text} in {path}{hint}"), names.clone())
+            (format!("no class {text} in {path}{hint}"), names.clone())
         }
         Missing::NotDumped(name) => (
             format!("{path} contains no class object of {name}; `hprof-cli instances` lists its objects"),
@@ -450,7 +450,7 @@ fn nothing(
                 listed.push(format!("{} more", group_digits(more)));
             }
             let text = format!(
-                "{text} is {} classes; name one by the ID of its class object: {}",
+                "{text} matches {} classes; name one by the ID of its class object: {}",
                 group_digits(*total),
                 listed.join(", ")
             );

@@ -70,7 +70,7 @@ pub(super) fn answer<'a>(object: Object<'a>, extent: &TableDetails<'_>) -> Answe
     }
     if let Some(stack) = &shown.stack {
         let what =
-            if stack.classes_only { "allocated at (the dump contains no methods):" } else { "made in:" };
+            if stack.classes_only { "allocated at (the dump contains no methods):" } else { "created at:" };
         under.extend([line(""), line(what)]);
         under.extend(stack.frames.iter().map(|frame| Section::Line(format!("  {frame}"))));
         if stack.more > 0 {
@@ -171,7 +171,7 @@ fn of_class(class: &ClassShown) -> Vec<Section> {
         ("superclass", class.superclass.as_ref().map(describe)),
         ("instances", Some(group_digits(class.instances))),
         ("bytes each", class.instance_bytes.map(group_digits)),
-        ("bytes of all", Some(group_digits(class.shallow_bytes))),
+        ("total bytes", Some(group_digits(class.shallow_bytes))),
     ];
     let mut sections = vec![pairs(rows.into_iter().filter_map(|(name, text)| Some((name, text?))))];
     if !class.fields.is_empty() {
@@ -211,7 +211,7 @@ fn of_contents(contents: &Contents, start: u64) -> Vec<Section> {
             format!("the first {} elements of the {kind}; --range A..B shows others", group_digits(shown))
         }
         _ if shown == 0 && start > 0 => format!("the {kind} has no elements from {start} on"),
-        Some(size) => format!("the {kind} states {size} elements; {shown} could be read"),
+        Some(size) => format!("only {shown} of the {size} elements of the {kind} could be read"),
         None if shown == 0 => format!("an empty {kind}"),
         None => return sections,
     };

@@ -69,8 +69,7 @@ pub(crate) struct SqlArgs {
     #[arg(long, value_name = "NAME=DUMP", help_heading = "Input", value_parser = attachment)]
     attach: Vec<(String, PathBuf)>,
 
-    /// Recording of Flight Recorder beside the dump: its events are the table jfr_events, the lines that allocate
-    /// allocation_sites
+    /// Recording of Flight Recorder (.jfr) of the same process: adds the tables jfr_events and allocation_sites
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
     recording: Option<PathBuf>,
 
@@ -159,7 +158,7 @@ fn inputs(args: &SqlArgs) -> anyhow::Result<Vec<Input>> {
     anyhow::ensure!(args.attach.len() <= MAX_ATTACHED, "--attach takes at most {MAX_ATTACHED} dumps");
     for (at, (name, _)) in args.attach.iter().enumerate() {
         let is_again = args.attach.iter().take(at).any(|(other, _)| other.eq_ignore_ascii_case(name));
-        anyhow::ensure!(!is_again, "--attach gives the name {name} to two dumps");
+        anyhow::ensure!(!is_again, "--attach uses the name {name} for two dumps; use different names");
     }
     let others = args.attach.iter().map(|(_, path)| args.input.with_dump(path));
     Ok(std::iter::once(args.input.clone()).chain(others).collect())

@@ -122,7 +122,7 @@ impl Shell<'_> {
                 ("timing", "on") => self.timing = true,
                 ("timing", "off") => self.timing = false,
                 ("timing", _) => self.cx.emit("error", ".timing takes on or off"),
-                _ => self.cx.emit("error", &format!("there is no command .{name}; .help lists them")),
+                _ => self.cx.emit("error", &format!("unknown command .{name}; .help lists all commands")),
             }
             return Ok(Next::GoOn);
         }

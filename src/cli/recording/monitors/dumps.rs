@@ -288,11 +288,11 @@ fn item_columns<'a>() -> Columns<'a, MonitorDumpLine<'a>> {
         Column::new(names::OBJECT, |item: &MonitorDumpLine<'a>| {
             id(item.monitor.as_ref().and_then(|named| named.monitor.id).map(ObjectId))
         })
-        .or_null("a thread, or not stated (JDK 5 and later)"),
+        .or_null("for threads, or not stated (JDK 5 and later)"),
         Column::new(names::ENTRY_COUNT, |item: &MonitorDumpLine<'a>| {
             item.monitor.as_ref().and_then(ShownMonitor::entry_count).into()
         })
-        .or_null("a thread, or no thread owns it"),
+        .or_null("for threads, or no thread owns it"),
         waiting(names::WAITING_TO_ENTER, |monitor| &monitor.waiting_to_enter),
         waiting(names::WAITING_TO_BE_NOTIFIED, |monitor| &monitor.waiting_to_be_notified),
     ])
@@ -307,10 +307,11 @@ pub(super) fn row_schema() -> [ResultSchema; 2] {
         ResultSchema {
             command: "monitors",
             variant: "`--dumps`",
-            about: "A row is a MONITOR DUMP: the state of all threads and monitors at a moment. States are as the agent \
-                    writes them: `R` runnable, `S` suspended, `SL` asleep, `CW` waiting to be notified, `MW` waiting to \
-                    enter a monitor, `ZO` ended, `NS` not started, `UN` unknown; they may be preceded by `S|`, `intr|` and `native|`. `frames` of threads exist only with `--stack`. In CSV a line is a thread or a monitor, \
-                    as below.",
+            about: "A row is a MONITOR DUMP: the state of all threads and monitors at one moment. States are those of \
+                    the agent: `R` runnable, `S` suspended, `SL` asleep, `CW` waiting to be notified, `MW` waiting to \
+                    enter a monitor, `ZO` ended, `NS` not started, `UN` unknown; they may be preceded by `S|`, \
+                    `intr|` and `native|`. `frames` of threads exist only with `--stack`. In CSV a line is a thread \
+                    or a monitor, as below.",
             rows: columns(&Traces::default(), &StackArgs::ALL).fields(),
             summary: summary_columns().fields(),
         },

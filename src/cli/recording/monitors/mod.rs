@@ -115,7 +115,7 @@ pub(crate) fn run(cx: &RunContext, args: &MonitorsArgs) -> anyhow::Result<Outcom
     };
     anyhow::ensure!(
         flight.is_some() || args.event.is_none(),
-        "only recordings of Flight Recorder have several kinds of events; omit --event"
+        "--event applies only to recordings of Flight Recorder; omit it"
     );
     let holds = [
         (MonitorView::Contention, profile.contention.is_some()),
@@ -175,8 +175,10 @@ fn note_events(
     shown: Option<MonitorEvent>,
 ) {
     if args.dumps || args.waits {
-        args.input
-            .note(cx, "recordings of Flight Recorder have no monitor dumps and no WAIT lines; see --event");
+        args.input.note(
+            cx,
+            "recordings of Flight Recorder contain no monitor dumps and no WAIT lines; --event selects their waits",
+        );
         return;
     }
     let others = MonitorEvent::ALL.into_iter().filter(|event| Some(*event) != shown);
@@ -190,11 +192,13 @@ fn note_events(
     let wanted = args.event.map_or("events of threads that wait", MonitorEvent::name);
     match shown {
         Some(event) if args.event.is_none() && !others.is_empty() => {
-            args.input.note(cx, &format!("these are {} events; not shown: {others}", event.name()));
+            let event = event.name();
+            args.input
+                .note(cx, &format!("only {event} events are shown; the recording also contains {others}"));
         }
         Some(_) => {}
         None if others.is_empty() => {
-            let why = recorded.why_none("they were short (threshold), or its settings switched them off");
+            let why = recorded.why_none("they were shorter than the threshold, or disabled in its settings");
             args.input.note(cx, &format!("the recording contains no waits of threads: {why}"));
         }
         None => args.input.note(cx, &format!("the recording contains no {wanted}; it contains {others}")),

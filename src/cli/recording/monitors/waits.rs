@@ -53,7 +53,7 @@ fn columns<'a>() -> Columns<'a, WaitLine<'a>> {
     };
     let columns = Columns::new([
         Column::new(names::MONITOR, |row: &WaitLine<'a>| row.waits.monitor.as_deref().into())
-            .or_null("asleep, not at a monitor"),
+            .or_null("the thread slept, without a monitor"),
         Column::new(names::THREAD_SERIAL, |row: &WaitLine<'a>| row.waits.thread.into())
             .or_null("the agent did not know it"),
         Column::new(names::THREAD_NAME, |row: &WaitLine<'a>| row.name.into())

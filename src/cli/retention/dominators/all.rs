@@ -77,8 +77,8 @@ pub(super) fn row_schema() -> ResultSchema {
     ResultSchema {
         command: "dominators",
         variant: "`--all`",
-        about: "A row is a reachable object, in preorder of the dominator tree. Rows are written as they are read: the \
-                document can be larger than the dump.",
+        about: "A row is a reachable object, in preorder of the dominator tree. Rows are streamed: the document can \
+                be larger than the dump.",
         rows: columns().fields(),
         summary: reachable::summary_columns().fields(),
     }

@@ -37,7 +37,8 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
             }
             _ if args.chain => {
                 anyhow::bail!(
-                    "--chain needs the ID of one object: a class has several, each with its dominators"
+                    "--chain needs the ID of one object; a class may have several objects, each with its own \
+                     dominators"
                 )
             }
             StartingPoints::Object(position) => {

@@ -251,7 +251,7 @@ impl MergedTreeLine {
         let several = if self.is_held_by_several { HELD_BY_SEVERAL } else { "" };
         let by = self.link.as_ref().map(|link| format!(", field {link}")).unwrap_or_default();
         let chain = if node.chain > 1 {
-            format!(" (up to {} in a row{by})", group_digits(node.chain.into()))
+            format!(" (chains of up to {}{by})", group_digits(node.chain.into()))
         } else {
             String::new()
         };

@@ -44,10 +44,12 @@ pub(crate) fn sentence(suspect: &Suspect) -> Option<String> {
     let recording =
         if of.is_partial { "The recording, as far as it could be read," } else { "The recording" };
     match of.status {
-        AllocationStatus::None => return Some(format!("{recording} has no allocation sample of {class}.")),
+        AllocationStatus::None => {
+            return Some(format!("{recording} contains no allocation samples of {class}."));
+        }
         AllocationStatus::TooFew => {
             let samples = format_count(of.sum.samples.max(of.old_objects), "allocation sample");
-            return Some(format!("{recording} has {samples} of {class}, too few to name a line."));
+            return Some(format!("{recording} contains {samples} of {class}, too few to identify a line."));
         }
         AllocationStatus::Found => {}
     }
@@ -55,7 +57,7 @@ pub(crate) fn sentence(suspect: &Suspect) -> Option<String> {
     let share = match of.sum.samples {
         0 => "not sampled when it was allocated".to_owned(),
         samples => format!(
-            "{} of its {} in the recording ({} of {} samples)",
+            "{} of its {} of sampled allocations ({} of {} samples)",
             percent(first.like.bytes, of.sum.bytes),
             human_bytes(of.sum.bytes),
             group_digits(first.like.samples),
@@ -65,7 +67,7 @@ pub(crate) fn sentence(suspect: &Suspect) -> Option<String> {
     let line = line_with_caller(first);
     let mut alive = human_bytes(of.recorded_live_bytes);
     if of.recorded_live_bytes < of.live_bytes {
-        alive += &format!(" for the recorded time, of {}", human_bytes(of.live_bytes));
+        alive += &format!(" since the recording began, of {} in total", human_bytes(of.live_bytes));
     }
     let (how, why) = match of.sure {
         Certainty::HeldAlike => (
@@ -86,25 +88,29 @@ pub(crate) fn sentence(suspect: &Suspect) -> Option<String> {
             ),
         ),
         Certainty::OnlyLine if first.like == of.sum => {
-            ("is allocated", "none is from another line".to_owned())
+            ("is allocated", "no other line allocated any".to_owned())
         }
         Certainty::OnlyLine => (
             "is allocated",
-            format!("all other lines together allocated less than half of what is alive ({alive})"),
+            format!("all other lines together allocated less than half of the live bytes ({alive})"),
         ),
         Certainty::NoGarbage => (
             "is mostly allocated",
-            format!("all lines together allocated little more than is alive ({alive})"),
+            format!("all lines together allocated little more than the live bytes ({alive})"),
         ),
-        Certainty::LiveBytes => {
-            ("is probably allocated", format!("the line that allocated about as much as is alive ({alive})"))
-        }
-        Certainty::Holder => {
-            ("is probably allocated", "the line with enough that the class which holds it calls".to_owned())
-        }
+        Certainty::LiveBytes => (
+            "is probably allocated",
+            format!("the only line that allocated about as much as the live bytes ({alive})"),
+        ),
+        Certainty::Holder => (
+            "is probably allocated",
+            "the only line that allocated enough and is called by the class that holds the objects"
+                .to_owned(),
+        ),
         Certainty::Unsure => {
             return Some(format!(
-                "{class} may be allocated in {line}: {share}, but which line allocated what stayed alive is not known."
+                "{class} may be allocated in {line}: {share}, but it is unknown which line allocated the objects that \
+                 stayed alive."
             ));
         }
     };
@@ -153,7 +159,7 @@ pub(crate) fn columns() -> Columns<'static, AllocatingLine> {
         Column::new(names::CALLER, |site: &AllocatingLine| {
             site.line.caller.as_ref().map(ToString::to_string).into()
         })
-        .or_null("all calls are from one line, or the sampled objects that stayed alive do not tell"),
+        .or_null("all calls are from one line, or the sampled objects that stayed alive do not show it"),
         Column::new(names::CLASS, |site: &AllocatingLine| (&site.class).into()),
         Column::new(names::WEIGHT_BYTES, |site: &AllocatingLine| site.line.like.bytes.into()),
         Column::new(names::PERCENT, |site: &AllocatingLine| {

@@ -23,9 +23,10 @@ pub(super) fn lines(told: &LeaksReport) -> Vec<String> {
     let (bytes, of) = *unreachable;
     if bytes > 0 && bytes >= of / 100 * MUCH_GARBAGE {
         let why = if told.is_damaged {
-            "the dump is damaged, and objects whose GC roots are missing count as unreachable, leaks too"
+            "the dump is damaged, and objects whose GC roots are missing count as unreachable, even if they are a \
+             leak"
         } else {
-            "garbage that was not collected yet, or a dump made without a collection; a leak is reachable"
+            "garbage that has not been collected yet, not a leak: leaked objects are reachable"
         };
         all.push(format!(
             "{} of the heap is unreachable ({}): {why}.",

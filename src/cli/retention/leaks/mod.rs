@@ -53,11 +53,11 @@ const FORMAT: &[Keyword<LeaksFormat>] = &[
 /// A suspect is an object that no other object dominates and that retains more than --threshold percent of the
 /// reachable heap, or all such objects of one class if together they retain more. Each is followed down to its
 /// accumulation point, as in Eclipse MAT. The verdict is `accumulation` if at least 80 percent of what is retained
-/// there is in many children of one class, in chains or trees of one class, in one buffer, or in many similar threads or
-/// class loaders; otherwise it is a `holder` of different parts. Stores within holders are suspects, too, and so is what a rule about
-/// a framework calls a leak. What the program is meant to hold, such as a cache within its bound, is `content`. The exit
-/// code is 1 if nothing accumulates, or only what makes up less than 1 percent of all objects. Builds the index on
-/// first use.
+/// there is in many children of one class, in chains or trees of one class, in one buffer, or in many similar threads
+/// or class loaders; otherwise it is `holder`: different parts. Containers within holders are suspects, too, and so is
+/// what a framework rule calls a leak. What the program is meant to hold, such as a cache within its bound, is
+/// `content`. The exit code is 1 if nothing accumulates, or only what makes up less than 1 percent of all objects.
+/// Builds the index on first use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LeaksArgs {
     #[command(flatten)]

@@ -204,7 +204,7 @@ pub(super) fn facts_of(summary: &Summary, leaks: &Leaks, suspect: &Suspect) -> V
     }
     if !suspect.related.is_empty() {
         let titles: Vec<String> = suspect.related.iter().map(|at| words::title(leaks, *at)).collect();
-        all.push(("related to", format!("{}: their paths begin alike", titles.join(", "))));
+        all.push(("related to", format!("{}: their paths start the same way", titles.join(", "))));
     }
     all
 }
@@ -240,10 +240,10 @@ pub(super) fn next(told: &LeaksReport, input: &Input) -> Vec<NextCommand> {
         let id = format!("{:#x}", suspect.base.object);
         if matches!(suspect.reason, Some(Reason::Threads { .. })) {
             let arguments = ["--group", "--locals"].map(str::to_owned);
-            steps.push(commands.step("threads", arguments, "what the threads do and hold"));
+            steps.push(commands.step("threads", arguments, "what the threads do and retain"));
         }
         if let Some(place) = suspect.place.as_ref().filter(|place| place.is_collection) {
-            steps.push(commands.step("show", [format!("{:#x}", place.object)], "what is in it"));
+            steps.push(commands.step("show", [format!("{:#x}", place.object)], "its contents"));
         }
         // For several objects, suggests the paths to all of them.
         let class = suspect

@@ -51,7 +51,7 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
             let count = format_count(leaks.conclusions.len() as u64, "leak suspect");
             let all = share(leaks.concluded_bytes);
             Some(match others {
-                [] if leaks.is_outside(first) => format!("{count}, outside of {heap}: {what}"),
+                [] if leaks.is_outside(first) => format!("{count}, outside {heap}: {what}"),
                 [] => format!("{count}, {all} of {heap}: {what}"),
                 _ => {
                     // Each share follows the cause that it belongs to.
@@ -228,7 +228,7 @@ fn accumulation(suspect: &Suspect) -> Claim {
         let holder = field.as_ref().map_or_else(String::new, |field| format!("{field} holds "));
         let most = limit_bytes.map(|limit| format!(", of at most {}", human_bytes(limit)));
         let what = format!(
-            "{holder}{} of {} outside of the heap{}",
+            "{holder}{} of {} outside the heap{}",
             format_count(buffers.buffers, "direct buffer"),
             human_bytes(buffers.bytes),
             most.unwrap_or_default()
@@ -493,8 +493,10 @@ fn threads(suspect: &Suspect, paths: &Paths) -> Option<String> {
         root.into_iter().chain(&paths.other_threads).map(|name| escape::quoted(name)).collect();
     match names.as_slice() {
         [] => None,
-        [one] => Some(format!("Fields of thread {one} lead to it.")),
-        [some @ .., last] => Some(format!("Fields of threads {} and {last} lead to it.", some.join(", "))),
+        [one] => Some(format!("It is reachable through fields of thread {one}.")),
+        [some @ .., last] => {
+            Some(format!("It is reachable through fields of threads {} and {last}.", some.join(", ")))
+        }
     }
 }
 
@@ -505,30 +507,41 @@ fn thread(suspect: &Suspect) -> String {
     let Some(paths) = &suspect.paths else { return format!("{name}{oom} retains it.") };
     let own_id = |path: &Path| path.root.id == suspect.object.object;
     if paths.only_frames {
-        return format!("Only frames of {name}{oom} hold it, the innermost is {}.", frame_name(&paths.path));
+        return format!(
+            "Only stack frames of {name}{oom} reference it; the innermost is {}.",
+            frame_name(&paths.path)
+        );
     }
     if let Some(local) = &paths.local {
-        return format!("{}{oom} only has it in a local of {}.", capital(&name), frame_of(local));
+        return format!(
+            "{}{oom} references it only from a local variable in {}.",
+            capital(&name),
+            frame_of(local)
+        );
     }
     if own_id(&paths.path) {
         let owner = paths.owner.as_ref().map(|owner| format!(" {} of {}", owner.field, owner.class));
         let by = owner.map_or_else(|| " its own fields".to_owned(), |owner| format!(" field{owner}"));
         let also = match &paths.through_frame {
-            Some(path) => format!(", and a local of {}", frame_name(path)),
+            Some(path) => format!(", and by a local variable in {}", frame_name(path)),
             None => String::new(),
         };
         return format!("{}{oom} keeps it alive by{by}{also}.", capital(&name));
     }
-    format!("{}{oom} only has it in a local of {}.", capital(&name), frame_name(&paths.path))
+    format!(
+        "{}{oom} references it only from a local variable in {}.",
+        capital(&name),
+        frame_name(&paths.path)
+    )
 }
 
 /// Describes the stack frame that references the suspect: as the only holder, or in addition to fields.
 fn frame(paths: &Paths) -> Option<String> {
     if paths.only_frames {
-        return Some(format!("Only frames of threads hold it: {}.", paths::describe_root(&paths.path.root)));
+        return Some(format!("Only stack frames reference it: {}.", paths::describe_root(&paths.path.root)));
     }
     let path = paths.through_frame.as_ref()?;
-    Some(format!("A frame holds it as well: {}.", paths::describe_root(&path.root)))
+    Some(format!("A stack frame also references it: {}.", paths::describe_root(&path.root)))
 }
 
 fn frame_name(path: &Path) -> String {
@@ -536,7 +549,7 @@ fn frame_name(path: &Path) -> String {
 }
 
 fn frame_of(root: &RootView) -> String {
-    root.frame.as_ref().map_or_else(|| "a frame".to_owned(), |frame| frame.qualified_method())
+    root.frame.as_ref().map_or_else(|| "an unknown frame".to_owned(), |frame| frame.qualified_method())
 }
 
 /// Describes the queue that contains what accumulates: its size, limit and threads.
@@ -547,7 +560,7 @@ fn queue(suspect: &Suspect) -> Option<String> {
             format!("The queue has {} of at most {} elements", group_digits(size), group_digits(limit))
         }
         (None, Some(size)) => format!("The queue has {} elements and no limit", group_digits(size)),
-        (Some(limit), None) => format!("The queue takes at most {} elements", group_digits(limit)),
+        (Some(limit), None) => format!("The queue is limited to {} elements", group_digits(limit)),
         (None, None) => "The queue has no limit".to_owned(),
     };
     let names = queue.threads.iter().take(NAMED_THREADS).map(|thread| {
@@ -561,10 +574,12 @@ fn queue(suspect: &Suspect) -> Option<String> {
     let more = queue.all_threads.saturating_sub(names.len() as u64);
     let more = if more > 0 { format!(" and {} more", group_digits(more)) } else { String::new() };
     Some(match names.as_slice() {
-        [] if queue.are_frames_known => format!("{limit}; no frame of a thread holds it."),
+        [] if queue.are_frames_known => format!("{limit}; no stack frame references the queue itself."),
         [] => format!("{limit}."),
-        [one] => format!("{limit}; thread {one}{more} has it in a frame."),
-        several => format!("{limit}; threads {}{more} have it in frames.", several.join(", ")),
+        [one] => format!("{limit}; a stack frame references the queue: thread {one}{more}."),
+        several => {
+            format!("{limit}; stack frames reference the queue: threads {}{more}.", several.join(", "))
+        }
     })
 }
 

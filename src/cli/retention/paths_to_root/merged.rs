@@ -142,12 +142,12 @@ fn notes(cx: &RunContext, session: &Session, trees: &Trees, selections: &[Select
     }
     if only_frames > 0 {
         note(&format!(
-            "{} are held only by frames of threads: no path leads to them through fields",
+            "{} are referenced only by stack frames: no path to them goes through fields",
             of_all(only_frames)
         ));
     }
     if unreachable > 0 {
-        note(&format!("{} are unreachable: no path leads to them", of_all(unreachable)));
+        note(&format!("{} are unreachable: there is no path to them", of_all(unreachable)));
     }
     if let (1, Some(step)) = (found, trees.steps.last())
         && sought == 1
@@ -195,7 +195,7 @@ fn columns<'a>() -> Columns<'a, PathObject<'a>> {
                 row.root.map_or(Value::Null, |of| root.record(of))
             })
             .csv(|row| row.root.map(paths::describe_root).into())
-            .or_null("not a root: it has a `parent`"),
+            .or_null("it is not a root, and has a `parent`"),
         ]),
     )
 }
@@ -386,9 +386,10 @@ pub(super) fn row_schema() -> ResultSchema {
     ResultSchema {
         command: "paths-to-root",
         variant: "Classes",
-        about: "Given a class among them: the shortest path to each object of the classes, merged. A row is an object on at \
-                least one of these paths. A path starts at a local of a thread only if no other path leads to the object. \
-                Rows are in preorder: below each object those that it references, those that lead to most objects first.",
+        about: "If a class is given: the shortest path to each object of the classes, merged. A row is an object on \
+                at least one of these paths. A path starts at a local of a thread only if there is no other path to \
+                the object. Rows are in preorder: each object is followed by those that it references, those on the \
+                paths to most objects first.",
         rows: columns().fields(),
         summary: summary_columns().fields(),
     }

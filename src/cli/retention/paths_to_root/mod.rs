@@ -43,8 +43,8 @@ const STRENGTHS: &[Keyword<Strength>] = &[
 /// Builds the index on first use.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("top", |top| top.help(
-    "Show only the first N rows; of a class, the branches below each node that lead to most objects, and in all 24 branches, or N \
-     if that is more; 0 for all [default: 5 in a table, all in JSON and CSV]"
+    "Show only the first N rows; for a class, the N branches below each node on the paths to most objects, and at \
+     most 24 branches in total, or N if larger; 0 for all [default: 5 in a table, all in JSON and CSV]"
 )))]
 pub(crate) struct PathsToRootArgs {
     #[command(flatten)]

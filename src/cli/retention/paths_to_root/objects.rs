@@ -213,11 +213,13 @@ fn notes(cx: &RunContext, session: &Session, found: &Paths, limits: PathLimits, 
             return messages::about_no_object(cx, session.heap.path(), &session.graph, found.id);
         }
         PathsOutcome::Unreachable => {
-            format!("{id} is unreachable: no path leads to it, and the next full GC frees it")
+            format!("{id} is unreachable: there is no path to it, and the next full GC frees it")
         }
         PathsOutcome::GivenUp => {
             let budget = format_count(limits.budget.unwrap_or_default(), "referrer");
-            format!("the search for a path to {id} gave up after {budget}; without --budget it continues")
+            format!(
+                "the search for a path to {id} stopped after {budget}; omit --budget to search all referrers"
+            )
         }
         PathsOutcome::Nothing if !roots.is_empty() => {
             format!("all paths to {id} start at excluded GC roots: {roots}")
@@ -229,16 +231,16 @@ fn notes(cx: &RunContext, session: &Session, found: &Paths, limits: PathLimits, 
         }
         PathsOutcome::Paths => {
             let first = if found.only_frames {
-                format!("only frames of threads hold {id}: no path leads to it through fields")
+                format!("only stack frames reference {id}: no path to it goes through fields")
             } else if found.are_all {
-                format!("no other path leads to {id}")
+                format!("there are no other paths to {id}")
             } else {
                 let option = if found.gave_up {
-                    "without --budget all are searched".to_owned()
+                    "omit --budget to search all referrers".to_owned()
                 } else {
-                    format!("--paths {} searches for them", usize::from(limits.most).saturating_mul(2))
+                    format!("--paths {} shows more", usize::from(limits.most).saturating_mul(2))
                 };
-                format!("more paths may lead to {id}; {option}")
+                format!("there may be more paths to {id}; {option}")
             };
             let over = if references.is_empty() { references } else { format!("{references} references") };
             let from = if roots.is_empty() { roots } else { format!("GC roots of kind {roots}") };
@@ -438,7 +440,9 @@ pub(super) fn row_schema() -> ResultSchema {
     ResultSchema {
         command: "paths-to-root",
         variant: "Objects",
-        about: "Given objects only: a row is a path, the objects in the order given, the paths of each shortest first. If the shortest ones all start at locals of threads, the shortest other path is an additional row.",
+        about: "If only objects are given: a row is a path; objects are in the order given, the paths to each \
+                shortest first. If the shortest ones all start at locals of threads, the shortest other path is an \
+                additional row.",
         rows: columns().fields(),
         summary: summary_columns().fields(),
     }

@@ -144,8 +144,9 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
     vec![ResultSchema {
         command: "waste",
         variant: "",
-        about: "A row is a kind of waste, those that would save most first; [waste.md](waste.md) defines the kinds. CSV has a row for each kind and field: `kind`, `field`, `is_static`, `loader_object`, `objects`, `wasted_bytes`; of a kind \
-                without fields one row. The exit code is 1 if there are no rows.",
+        about: "A row is a kind of waste, those that would save most first; [waste.md](waste.md) defines the kinds. \
+                CSV has a row for each kind and field: `kind`, `field`, `is_static`, `loader_object`, `objects`, \
+                `wasted_bytes`; a kind without fields has one row. The exit code is 1 if there are no rows.",
         rows: columns::columns(FieldGroupBy::Field).fields(),
         summary: columns::summary_columns().fields(),
     }]

@@ -17,10 +17,10 @@ const PARTS: usize = 10;
 pub(super) fn headline(waste: &Waste) -> String {
     let Waste { wasted_bytes, all_bytes, .. } = waste;
     if waste.rows.is_empty() {
-        return format!("Nothing is wasted of {}", human_bytes(*all_bytes));
+        return format!("No wasted memory in {}", human_bytes(*all_bytes));
     }
     format!(
-        "{} of {} are wasted ({}), no byte counted twice",
+        "{} of {} are wasted ({}); no byte is counted twice",
         human_bytes(*wasted_bytes),
         human_bytes(*all_bytes),
         percent(*wasted_bytes, *all_bytes)
@@ -56,7 +56,7 @@ pub(super) fn one_kind(
     let Some(row) = waste.rows.first() else {
         let none: [&hprof_query::waste::FieldSum; 0] = [];
         let answer = Answer::new(columns::of_fields(by, 0), none);
-        let answer = answer.without_rows(NoRows::Line("Nothing is wasted like that".into()));
+        let answer = answer.without_rows(NoRows::Line("No wasted memory of this kind".into()));
         session.show_in(cx, "waste", output, Format::Table, answer)?;
         return Ok(());
     };

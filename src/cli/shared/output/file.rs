@@ -111,7 +111,7 @@ impl OutFile {
             links += 1;
             anyhow::ensure!(
                 links <= MAX_LINKS,
-                "cannot write {}: too many symbolic links lead to it",
+                "cannot write {}: too many levels of symbolic links",
                 path.display()
             );
             refuse_link_of_another(&link, &place.path, path)?;
@@ -163,7 +163,7 @@ impl OutFile {
                     return Err(refused("it is an input file; use another name"));
                 }
                 EntryKind::File if existing == OverwritePolicy::Keep => {
-                    return Err(refused("it exists; use another name, or --force to replace it"));
+                    return Err(refused("it already exists; use another name, or --force to replace it"));
                 }
                 EntryKind::File => {}
             }
@@ -384,12 +384,14 @@ fn explain_failure(error: &io::Error, dir: &Path) -> String {
     #[cfg(unix)]
     if hprof_index::storage::open_dir::is_refused_link(error) {
         return format!(
-            "{place} leads through a symbolic link that others may change, which root does not follow; name the directory \
-             itself"
+            "{place} contains a symbolic link that other users can change, which root does not follow; name the \
+             directory itself"
         );
     }
     match error.kind() {
-        io::ErrorKind::NotFound => format!("there is no directory {place}; create it, or name another file"),
+        io::ErrorKind::NotFound => {
+            format!("the directory {place} does not exist; create it, or name another file")
+        }
         io::ErrorKind::NotADirectory => format!("{place} is not a directory; name another file"),
         io::ErrorKind::PermissionDenied => {
             format!("no permission to create files in the directory {place}; name a file elsewhere")

@@ -89,13 +89,13 @@ impl WorkerProcess {
 fn receive<M: DeserializeOwned>(stdout: &mut impl BufRead) -> anyhow::Result<WorkerEvent<M>> {
     let mut line = String::new();
     let read = stdout.take(MAX_LINE).read_line(&mut line)?;
-    anyhow::ensure!(read > 0, "the process ended");
+    anyhow::ensure!(read > 0, "the worker process ended unexpectedly");
     Ok(match serde_json::from_str(&line)? {
         WorkerMessage::Progress(progress) => WorkerEvent::Progress(progress),
         WorkerMessage::Message(message, bytes) => {
             anyhow::ensure!(
                 bytes <= MAX_BODY,
-                "the answer is too long: {bytes} bytes; ask for fewer rows, or in the shell"
+                "the answer is too long: {bytes} bytes; request fewer rows, or run the command in a shell"
             );
             let mut body = vec![0; bytes];
             stdout.read_exact(&mut body)?;

@@ -53,7 +53,7 @@ impl Evaluator<'_, '_> {
                         } else {
                             format!("; the nearest objects are {}", nearest.join(", "))
                         };
-                        OqlError::unknown(from.at, format!("there is no object {id:#x} in the dump{hint}"))
+                        OqlError::unknown(from.at, format!("no object {id:#x} in the dump{hint}"))
                     })
                 });
                 return self.as_objects(from, objects.collect::<Result<_, _>>()?);
@@ -198,7 +198,7 @@ impl Evaluator<'_, '_> {
             } else {
                 format!("; {}", suggestions::did_you_mean(&like))
             };
-            return Err(OqlError::unknown(at, format!("there is no class {} in the dump{hint}", cut(&name))));
+            return Err(OqlError::unknown(at, format!("no class {} in the dump{hint}", cut(&name))));
         }
         Ok(found)
     }
