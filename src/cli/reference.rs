@@ -320,13 +320,8 @@ fn frameworks() -> String {
             }
         }
         let tested = about.tried.as_deref().unwrap_or("synthetic heaps");
-        let _ = writeln!(
-            out,
-            "| {} | {} | {tested} | {} |",
-            about.framework,
-            about.versions,
-            objects.join(", ")
-        );
+        let _ =
+            writeln!(out, "| {} | {} | {tested} | {} |", about.framework, about.versions, objects.join(", "));
     }
     out
 }

@@ -252,7 +252,10 @@ fn what_answers_otherwise_is_refused() {
     let mut none = via("env", &["jvms"]);
     none.env("HPROF_CLI_HELPER", "/dev/null/helper");
     let (output, said) = finish(none);
-    assert!(output.status.code() == Some(2) && said.contains("$HPROF_CLI_HELPER is set to /dev/null/helper"), "{said}");
+    assert!(
+        output.status.code() == Some(2) && said.contains("$HPROF_CLI_HELPER is set to /dev/null/helper"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -187,7 +187,10 @@ fn a_leaking_map_is_one_row_and_its_entries_another() {
     // A queue is a staircase of its nodes.
     let queue = Sample::open("leaks/s4.hprof.zst");
     let table = queue.text(&["--group-by", "class-tree", "--top", "3"]);
-    assert!(table.contains(" x java.util.concurrent.LinkedBlockingQueue$Node (chains of up to 60,"), "{table}");
+    assert!(
+        table.contains(" x java.util.concurrent.LinkedBlockingQueue$Node (chains of up to 60,"),
+        "{table}"
+    );
     assert!(table.contains(", field next)"), "{table}");
     assert!(table.contains("60,000 x ingest.Event\n"), "{table}");
 }
