@@ -12,8 +12,8 @@ mod linux {
     use std::path::PathBuf;
     use std::process::ExitCode;
 
-    use hprof_capture::place::{self, Doors};
     use hprof_capture::remote::{self, CHECK, OWN_FILE, PatientWriter, REMOVE, SERVE};
+    use hprof_capture::user_files::{self, UserFilesOpener};
 
     /// Maximum time in seconds for which the connection may stall, because the threads of a JVM that writes to a FIFO are
     /// suspended meanwhile.
@@ -27,7 +27,7 @@ mod linux {
     pub(super) fn run(arguments: &[OsString]) -> io::Result<ExitCode> {
         let words: Vec<&OsStr> = arguments.iter().map(OsString::as_os_str).collect();
         match words[..] {
-            [word] if word == place::WORD => place::run().map(|()| ExitCode::SUCCESS),
+            [word] if word == user_files::WORD => user_files::run().map(|()| ExitCode::SUCCESS),
             [word] if word == CHECK => Ok(ExitCode::SUCCESS),
             [word, file] if word == REMOVE => std::fs::remove_file(file).map(|()| ExitCode::SUCCESS),
             [word, token] if word == SERVE => serve(token, "/proc/self/exe".into(), Vec::new()),
@@ -42,9 +42,9 @@ mod linux {
         // The standard library's stdout is not used because it searches for line ends.
         let output = File::from(rustix::io::dup(rustix::stdio::stdout())?);
         let output = PatientWriter::new(output, PATIENCE)?;
-        let start = |on_notice| Doors::new(program, arguments, on_notice);
-        let end = |doors: &Doors| {
-            doors.end();
+        let start = |on_notice| UserFilesOpener::new(program, arguments, on_notice);
+        let end = |opener: &UserFilesOpener| {
+            opener.end();
             std::process::exit(0);
         };
         remote::serve(input, output, &token.to_string_lossy(), start, end)?;

@@ -142,7 +142,7 @@ pub mod model {
 /// # }
 /// ```
 pub mod sizes {
-    pub use hprof_index::layout::fit::{Evidence, Fit, LayoutSource};
+    pub use hprof_index::layout::fit::{Evidence, FittedLayout, LayoutSource};
     pub use hprof_index::layout::object_layout::{Layout, LayoutOverride, Packing};
     pub use hprof_index::layout::sizes::{SizeSource, Sizes};
 }

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Requester of garbage collections.
 #[derive(Debug)]
-pub struct Collector {
+pub struct CollectionRequester {
     /// `None` once no more requests are accepted.
     requests: Mutex<Option<Sender<()>>>,
     receiver: Mutex<Option<Receiver<()>>>,
@@ -35,7 +35,7 @@ pub struct Collector {
     stuck: AtomicBool,
 }
 
-impl Default for Collector {
+impl Default for CollectionRequester {
     fn default() -> Self {
         let (sender, receiver) = channel();
         Self {
@@ -51,7 +51,7 @@ impl Default for Collector {
     }
 }
 
-impl Collector {
+impl CollectionRequester {
     /// Runs requested collections until [`Self::end`]. To be called on a thread of the agent.
     pub fn run(&self, jvmti: Jvmti) {
         let Some(receiver) = lock(&self.receiver).take() else { return };

@@ -9,7 +9,7 @@ use crate::heap::dump::{DumpWriter, HeapDumpCounts};
 use crate::heap::fields::Layouts;
 use crate::heap::live::Live;
 use crate::heap::records::{self, RecordForm, RecordTarget, SubRecordBuffer};
-use crate::heap::roots::{Roots, ThreadRoot, ThreadRoots};
+use crate::heap::roots::{RootThread, Roots, ThreadRoots};
 use crate::heap::write::{self, Writer};
 use crate::jvm::Jni;
 use crate::messages::{self, complain, write_message};
@@ -275,7 +275,7 @@ impl Agent {
                 let depth = self.jvmti.frame_count(thread).unwrap_or(0).min(crate::options::MAX_DEPTH);
                 let trace = self.trace_of_depth(jni, thread, known.serial, depth);
                 let stack = self.traces.get(trace);
-                roots.insert(known.id, ThreadRoot { serial: known.serial, trace: serial(trace), stack });
+                roots.insert(known.id, RootThread { serial: known.serial, trace: serial(trace), stack });
             }
             jni.delete(thread);
         }

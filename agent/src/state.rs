@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::collector::Collector;
+use crate::collector::CollectionRequester;
 use crate::jvm::{Jni, Jvmti, Ref, VirtualThreadOf};
 use crate::options::{self, Options};
 use crate::record::classes::Classes;
@@ -42,7 +42,7 @@ pub struct AgentState {
     depth: AtomicUsize,
     recording: AtomicBool,
     /// Requester of garbage collections.
-    pub collector: Collector,
+    pub collector: CollectionRequester,
     /// Epoch of the last walk that marked the objects it visited.
     epoch: Mutex<Epoch>,
     /// `true` if objects other than classes and threads may have tags.
@@ -71,7 +71,7 @@ impl AgentState {
             has_cpu_time,
             depth: AtomicUsize::new(options.depth),
             recording: AtomicBool::new(options.sites),
-            collector: Collector::default(),
+            collector: CollectionRequester::default(),
             epoch: Mutex::default(),
             tags_objects: AtomicBool::new(options.sites),
             options,

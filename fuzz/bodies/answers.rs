@@ -28,7 +28,7 @@ use hprof_query::paths::shortest::paths;
 use hprof_query::paths::steps::View;
 use hprof_query::recordings::profile::binary;
 use hprof_query::recordings::stacks;
-use hprof_query::refs::{Direction, Refs};
+use hprof_query::refs::{Direction, ReferenceLister};
 use hprof_query::show::Shower;
 use hprof_query::strings;
 use hprof_query::threads::Threads;
@@ -316,7 +316,7 @@ fn texts(dump: &Dump<'_>, sum: &mut Sum) {
 fn look(dump: &Dump<'_>, sum: &mut Sum) {
     let graph = dump.graph;
     let view = View::new(dump);
-    let refs = Refs::new(&view);
+    let refs = ReferenceLister::new(&view);
     let shower = Shower::new(dump, View::new(dump));
     let edges = Edges::new(dump);
     for object in some(graph.objects.len()).map(ObjectIndex) {

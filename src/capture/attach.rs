@@ -16,8 +16,8 @@ use rustix::process::Signal;
 use crate::error::Error;
 use crate::identity::Identity;
 use crate::perfdata::PerfData;
-use crate::place::{Door, Doors, PlaceDir};
 use crate::processes::{MappedFiles, Process};
+use crate::user_files::{UserDir, UserFiles, UserFilesOpener};
 use crate::vm_kind::VmKind;
 use crate::waiting::Waiting;
 
@@ -50,8 +50,8 @@ const LOOK: Duration = Duration::from_millis(200);
 pub struct Jvm<'d> {
     process: Process,
     mapped: MappedFiles,
-    door: Arc<Door>,
-    doors: &'d Doors,
+    files: Arc<UserFiles>,
+    opener: &'d UserFilesOpener,
     limit: Option<Duration>,
 }
 
@@ -70,13 +70,13 @@ impl<'d> Jvm<'d> {
     /// # Errors
     ///
     /// If the process does not exist, is not a HotSpot JVM, belongs to another user, or does not accept commands.
-    pub fn find(pid: u32, doors: &'d Doors) -> Result<Self, Error> {
+    pub fn find(pid: u32, opener: &'d UserFilesOpener) -> Result<Self, Error> {
         let process = Process::find(pid)?;
         check_user(&process)?;
         let mapped = process.mapped_files()?;
         check_vm(&process, &mapped)?;
-        let door = Arc::new(doors.of_process(&process)?);
-        Self::from_process(process, mapped, door, doors)
+        let files = Arc::new(opener.of_process(&process)?);
+        Self::from_process(process, mapped, files, opener)
     }
 
     /// Creates a `Jvm` from a process that is known to be a JVM.
@@ -87,10 +87,10 @@ impl<'d> Jvm<'d> {
     pub(crate) fn from_process(
         process: Process,
         mapped: MappedFiles,
-        door: Arc<Door>,
-        doors: &'d Doors,
+        files: Arc<UserFiles>,
+        opener: &'d UserFilesOpener,
     ) -> Result<Self, Error> {
-        let jvm = Self { process, mapped, door, doors, limit: None };
+        let jvm = Self { process, mapped, files, opener, limit: None };
         jvm.check_running()?;
         if jvm.is_disabled() {
             return Err(Error::Disabled { pid: jvm.process.pid() });
@@ -108,19 +108,19 @@ impl<'d> Jvm<'d> {
         &self.process
     }
 
-    /// Returns the factory of [`Door`]s.
-    pub(crate) fn doors(&self) -> &'d Doors {
-        self.doors
+    /// Returns the factory of [`UserFiles`]s.
+    pub(crate) fn opener(&self) -> &'d UserFilesOpener {
+        self.opener
     }
 
     /// Returns the file system that the JVM sees, opened as the JVM's user.
-    pub(crate) fn door(&self) -> &Arc<Door> {
-        &self.door
+    pub(crate) fn files(&self) -> &Arc<UserFiles> {
+        &self.files
     }
 
     /// Returns the counters that the JVM publishes.
     pub(crate) fn counters(&self) -> Option<PerfData> {
-        PerfData::read(&self.door, &self.process, &self.mapped)
+        PerfData::read(&self.files, &self.process, &self.mapped)
     }
 
     /// Returns whether this path is an ordinary file for the JVM.
@@ -130,7 +130,7 @@ impl<'d> Jvm<'d> {
     /// If the file system of the JVM cannot be opened.
     pub fn sees_file(&self, path: &Path) -> Result<bool, Error> {
         let fail = |source| Error::File { what: "cannot look for".into(), path: path.to_owned(), source };
-        let root = self.door.root().map_err(fail)?;
+        let root = self.files.root().map_err(fail)?;
         Ok(path.to_str().is_some_and(|path| root.file(path).is_ok()))
     }
 
@@ -171,7 +171,7 @@ impl<'d> Jvm<'d> {
 
     /// Starts the timer for the reply to a command.
     pub(crate) fn waiting<'w>(&'w self, command: &'w str, limit: Option<Duration>) -> Waiting<'w> {
-        Waiting::new(&self.process, command, self.limit.or(limit), self.doors.on_notice())
+        Waiting::new(&self.process, command, self.limit.or(limit), self.opener.on_notice())
     }
 
     /// Sends a command and waits for the reply.
@@ -229,7 +229,7 @@ impl<'d> Jvm<'d> {
     fn talk(&self, command: &str, request: &[u8], waiting: &Waiting<'_>) -> Result<JvmReply, Error> {
         let pid = self.process.pid();
         let place = self.process.proc_path("root/tmp").display().to_string();
-        let tmp = self.door.root().and_then(|root| root.open_below("tmp"));
+        let tmp = self.files.root().and_then(|root| root.open_below("tmp"));
         let tmp = tmp.map_err(|source| Error::Place { pid, place, source })?;
         let mut stream = match self.try_connect(&tmp)? {
             Some(stream) => stream,
@@ -269,9 +269,9 @@ impl<'d> Jvm<'d> {
 
     /// Connects to the socket of the JVM, if it exists and the JVM listens. Another process of the same user may have a socket
     /// with the same name.
-    fn try_connect(&self, tmp: &PlaceDir) -> Result<Option<UnixStream>, Error> {
+    fn try_connect(&self, tmp: &UserDir) -> Result<Option<UnixStream>, Error> {
         let (pid, name) = (self.process.pid(), self.socket());
-        let place = || tmp.place().join(&name).display().to_string();
+        let place = || tmp.full_path().join(&name).display().to_string();
         let stream = tmp.connect(&name).map_err(|source| Error::Place { pid, place: place(), source })?;
         Ok(stream.filter(|stream| is_peer(stream, pid)))
     }
@@ -286,14 +286,14 @@ impl<'d> Jvm<'d> {
 
     /// Makes the JVM open its socket, and connects to it. The socket does not exist, or was left by a JVM with the same process
     /// ID. JVMs look for the trigger file in their working directory, too, but need `/tmp` for the socket.
-    fn open(&self, tmp: &PlaceDir) -> Result<UnixStream, Error> {
+    fn open(&self, tmp: &UserDir) -> Result<UnixStream, Error> {
         let (pid, trigger) = (self.process.pid(), self.trigger());
         let now = self.process.status_now().ok_or(Error::Ended { pid })?;
         // A signal without a handler would end the process.
         if !now.handles(Signal::QUIT) {
             return Err(Error::Unhandled { pid, signal: "SIGQUIT".into() });
         }
-        let place = || tmp.place().join(&trigger).display().to_string();
+        let place = || tmp.full_path().join(&trigger).display().to_string();
         tmp.share_file(&trigger).map_err(|source| Error::Place { pid, place: place(), source })?;
         let opened = self.signal_and_connect(tmp);
         // The JVM may already have removed it.
@@ -301,7 +301,7 @@ impl<'d> Jvm<'d> {
         opened
     }
 
-    fn signal_and_connect(&self, tmp: &PlaceDir) -> Result<UnixStream, Error> {
+    fn signal_and_connect(&self, tmp: &UserDir) -> Result<UnixStream, Error> {
         let pid = self.process.pid();
         self.process.signal(Signal::QUIT)?;
         let start = Instant::now();

@@ -15,9 +15,9 @@ use crate::attach::{Jvm, shortened};
 use crate::compress::{self, Encoder};
 use crate::error::Error;
 use crate::fifo::FifoReader;
-use crate::place::PlaceDir;
 use crate::plan::{DumpRoute, Plan};
 use crate::private::{NAME, PrivateDir};
+use crate::user_files::UserDir;
 use crate::waiting::Waiting;
 
 /// Name of the JVM's command for heap dumps.
@@ -85,13 +85,13 @@ fn standstill(jvm: &Jvm<'_>) -> Option<u64> {
 pub(crate) fn run(
     jvm: &Jvm<'_>,
     plan: &Plan,
-    parent: PlaceDir,
+    parent: UserDir,
     target: DumpTarget<'_>,
     watch: &dyn DumpProgress,
 ) -> Result<DumpOutcome, Error> {
     let pid = jvm.process().pid();
     let owner = jvm.process().status().identity;
-    let dir = PrivateDir::create(parent, &plan.inner, owner, jvm.door())?;
+    let dir = PrivateDir::create(parent, &plan.inner, owner, jvm.files())?;
     let before = standstill(jvm);
     watch.begin("dumping", plan.dump_bytes);
     let (written, received) = match (plan.way, target) {
@@ -157,7 +157,7 @@ fn into_file(
     match target {
         DumpTarget::Linked(link) => link(file)?,
         DumpTarget::Renamed { name, is_forced } => {
-            let to = dir.parent().place().join(name);
+            let to = dir.parent().full_path().join(name);
             dir.dir().rename(NAME, dir.parent(), name, is_forced).map_err(|source| match source.kind() {
                 std::io::ErrorKind::AlreadyExists => Error::Exists { path: to },
                 _ => Error::File { what: "cannot write".into(), path: to, source },
@@ -188,7 +188,7 @@ fn through_fifo(
     out: &mut (dyn Write + Send),
     watch: &dyn DumpProgress,
 ) -> Result<(DumpReply, u64), Error> {
-    let fail = |source| Error::File { what: "cannot read".into(), path: dir.place(NAME), source };
+    let fail = |source| Error::File { what: "cannot read".into(), path: dir.full_path(NAME), source };
     ready(jvm)?;
     let reader = FifoReader::new(dir.dir().create_fifo(NAME).map_err(fail)?);
     let all = if plan.is_live { "" } else { "-all " };

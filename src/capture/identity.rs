@@ -1,7 +1,7 @@
 //! Effective user and group of processes.
 //!
 //! A JVM accepts commands only from its own user and group, and files of a user are changed only by a child process with that
-//! user's rights (see [`place`](crate::place)).
+//! user's rights (see [`user_files`](crate::user_files)).
 
 use rustix::process::{getegid, geteuid};
 

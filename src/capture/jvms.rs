@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::perfdata::PerfData;
-use crate::place::{Door, Doors, PlaceDir};
 use crate::processes::{MappedFiles, Process};
+use crate::user_files::{UserDir, UserFiles, UserFilesOpener};
 use crate::users;
 use crate::vm_kind::VmKind;
 
@@ -54,13 +54,13 @@ pub struct JvmList {
 }
 
 /// Lists the JVMs that this process can inspect.
-pub fn list(doors: &Doors) -> JvmList {
+pub fn list(opener: &UserFilesOpener) -> JvmList {
     let mut list = JvmList::default();
     for process in Process::all() {
         match process.mapped_files() {
             Ok(mapped) => {
-                let door = process.vm(&mapped).and_then(|_| doors.reader_of_process(&process).ok());
-                list.jvms.extend(row(&process, &mapped, door.map(Arc::new).as_ref()));
+                let files = process.vm(&mapped).and_then(|_| opener.reader_of_process(&process).ok());
+                list.jvms.extend(row(&process, &mapped, files.map(Arc::new).as_ref()));
             }
             Err(Error::OtherUser { pid, .. } | Error::Hidden { pid }) if process.status().name == "java" => {
                 list.hidden.push(pid)
@@ -71,12 +71,12 @@ pub fn list(doors: &Doors) -> JvmList {
     list
 }
 
-/// Returns the row of a process; `None` if it is not a JVM. `door` opens the file system with the JVM's counters.
-pub(crate) fn row(process: &Process, mapped: &MappedFiles, door: Option<&Arc<Door>>) -> Option<JvmRow> {
+/// Returns the row of a process; `None` if it is not a JVM. `files` opens the file system with the JVM's counters.
+pub(crate) fn row(process: &Process, mapped: &MappedFiles, files: Option<&Arc<UserFiles>>) -> Option<JvmRow> {
     let kind = process.vm(mapped)?;
     let status = process.status();
     let arguments = process.arguments();
-    let counters = door.and_then(|door| PerfData::read(door, process, mapped));
+    let counters = files.and_then(|files| PerfData::read(files, process, mapped));
     let told = counters.clone().unwrap_or_default();
     let launched = LaunchArguments::parse(&arguments);
     let main_class = match kind {
@@ -91,7 +91,7 @@ pub(crate) fn row(process: &Process, mapped: &MappedFiles, door: Option<&Arc<Doo
         kind,
         main_class,
         java_version: (told.text("java.property.java.version").map(str::to_owned))
-            .or_else(|| version_of_files(process, mapped, door?)),
+            .or_else(|| version_of_files(process, mapped, files?)),
         collector: collector(&told).or(launched.collector).map(str::to_owned),
         heap_used_bytes: heap_used(&told),
         heap_max_bytes: heap_max(&told).or(launched.heap_max_bytes),
@@ -229,17 +229,17 @@ fn heap_used(told: &PerfData) -> Option<u64> {
 }
 
 /// Returns the version in the JDK's file `release`, which is two or three directories above the JVM's library.
-fn version_of_files(process: &Process, mapped: &MappedFiles, door: &Arc<Door>) -> Option<String> {
+fn version_of_files(process: &Process, mapped: &MappedFiles, files: &Arc<UserFiles>) -> Option<String> {
     let library = mapped.libjvm.as_deref()?;
     // The path of the library is relative to this process's view, unless the JVM has other mounts.
     let outside = fs::read_link(process.proc_path("root")).ok();
     let library = outside.and_then(|outside| library.strip_prefix(outside).ok()).unwrap_or(library);
-    let root = door.root().ok()?;
+    let root = files.root().ok()?;
     let homes = library.ancestors().skip(3).take(3);
     homes.filter_map(|home| version_in(&root, home)).next()
 }
 
-fn version_in(root: &PlaceDir, home: &Path) -> Option<String> {
+fn version_in(root: &UserDir, home: &Path) -> Option<String> {
     let path = home.join("release");
     let (bytes, _) = root.bytes(path.to_str()?.trim_start_matches('/'), 1 << 16).ok()?;
     let text = String::from_utf8(bytes).ok()?;

@@ -7,7 +7,7 @@
 //! | What does a JVM publish about itself? | [`perfdata`] |
 //! | How is a command sent to a JVM? | [`attach`] |
 //! | How is a heap dump taken? | [`plan`] describes it in advance, [`heap_dump`] takes it, `fifo` without a disk |
-//! | Who accesses files that belong to others? | a child process that has become their user: [`place`] |
+//! | Who accesses files that belong to others? | a child process that has become their user: [`user_files`] |
 //! | How do JVMs on another machine work? | [`machine`] is this machine or another one; [`remote`] sends a helper to it |
 //!
 //! The crate depends on no other crate of the workspace, and on few others, because it is the base of a small program that runs
@@ -29,13 +29,13 @@ pub mod jvms;
 pub mod machine;
 mod native_image;
 pub mod perfdata;
-pub mod place;
 pub mod plan;
 mod private;
 pub mod processes;
 mod random_name;
 pub mod remote;
 mod remote_error;
+pub mod user_files;
 mod users;
 mod vm_kind;
 mod waiting;

@@ -11,9 +11,9 @@ use crate::heap_dump::{self, DumpOutcome, DumpProgress, DumpTarget};
 use crate::identity::Identity;
 use crate::jvms::{self, JvmList, JvmRow};
 use crate::native_image;
-use crate::place::{Door, Doors, ForeignDir, OutputPlace, PlaceDir};
 use crate::plan::{Plan, Request};
 use crate::processes::{MappedFiles, Process};
+use crate::user_files::{ForeignDir, UserDir, UserFiles, UserFilesOpener, UserOutputDir};
 
 /// Machine on which JVMs run.
 pub trait Machine {
@@ -42,7 +42,7 @@ pub trait Machine {
         pid: u32,
         dir: ForeignDir<'_>,
         caller: Option<Identity>,
-    ) -> Result<OutputPlace, Error>;
+    ) -> Result<UserOutputDir, Error>;
 
     /// Plans a heap dump of a JVM.
     ///
@@ -85,23 +85,23 @@ pub trait Machine {
 struct FoundProcess {
     process: Process,
     mapped: MappedFiles,
-    door: Arc<Door>,
+    files: Arc<UserFiles>,
     row: JvmRow,
 }
 
 /// Machine on which this process runs.
 #[derive(Debug)]
 pub struct LocalMachine<'d> {
-    doors: &'d Doors,
+    opener: &'d UserFilesOpener,
     /// Process that was looked up last.
     found: Option<FoundProcess>,
-    planned: Option<(Jvm<'d>, Plan, PlaceDir)>,
+    planned: Option<(Jvm<'d>, Plan, UserDir)>,
 }
 
 impl<'d> LocalMachine<'d> {
-    /// Creates the local machine. `doors` opens file systems of other users.
-    pub fn new(doors: &'d Doors) -> Self {
-        Self { doors, found: None, planned: None }
+    /// Creates the local machine. `opener` opens file systems of other users.
+    pub fn new(opener: &'d UserFilesOpener) -> Self {
+        Self { opener, found: None, planned: None }
     }
 
     /// Returns the process that was looked up last if it has this ID; otherwise looks the process up.
@@ -121,15 +121,15 @@ impl<'d> LocalMachine<'d> {
         if process.vm(&mapped).is_none() {
             return Err(not_jvm);
         }
-        let door = Arc::new(self.doors.of_process(&process)?);
-        let row = jvms::row(&process, &mapped, Some(&door)).ok_or(not_jvm)?;
-        Ok(FoundProcess { process, mapped, door, row })
+        let files = Arc::new(self.opener.of_process(&process)?);
+        let row = jvms::row(&process, &mapped, Some(&files)).ok_or(not_jvm)?;
+        Ok(FoundProcess { process, mapped, files, row })
     }
 }
 
 impl Machine for LocalMachine<'_> {
     fn jvms(&mut self) -> Result<JvmList, Error> {
-        Ok(jvms::list(self.doors))
+        Ok(jvms::list(self.opener))
     }
 
     fn find(&mut self, pid: u32) -> Result<JvmRow, Error> {
@@ -144,18 +144,18 @@ impl Machine for LocalMachine<'_> {
         pid: u32,
         dir: ForeignDir<'_>,
         caller: Option<Identity>,
-    ) -> Result<OutputPlace, Error> {
+    ) -> Result<UserOutputDir, Error> {
         let found = self.found_process(pid)?;
         let status = found.process.status();
-        let place = OutputPlace::open(self.doors, dir, caller, Some((status.identity, &status.groups)));
+        let place = UserOutputDir::open(self.opener, dir, caller, Some((status.identity, &status.groups)));
         self.found = Some(found);
         place
     }
 
     fn plan(&mut self, pid: u32, request: Request<'_>) -> Result<Plan, Error> {
-        let FoundProcess { process, mapped, door, row } = self.found_process(pid)?;
+        let FoundProcess { process, mapped, files, row } = self.found_process(pid)?;
         attach::check_vm(&process, &mapped)?;
-        let mut jvm = Jvm::from_process(process, mapped, door, self.doors)?;
+        let mut jvm = Jvm::from_process(process, mapped, files, self.opener)?;
         jvm.set_limit(request.limit);
         let (plan, dir) = Plan::new(&jvm, row, request)?;
         self.planned = Some((jvm, plan.clone(), dir));
@@ -182,10 +182,10 @@ impl Machine for LocalMachine<'_> {
         out: &mut (dyn Write + Send),
     ) -> Result<DumpOutcome, Error> {
         let found = self.found_process(pid)?;
-        let mut dump = native_image::dump(&found.process, &found.door, limit, self.doors.on_notice())?;
+        let mut dump = native_image::dump(&found.process, &found.files, limit, self.opener.on_notice())?;
         let copied = dump.copy(compression, out);
         // The dump contains secrets, so it is removed even if it could not be copied.
-        dump.remove().map_err(|source| Error::Stays { pid, path: dump.place(), source })?;
+        dump.remove().map_err(|source| Error::Stays { pid, path: dump.full_path(), source })?;
         copied?;
         Ok(DumpOutcome {
             dump_bytes: dump.bytes,

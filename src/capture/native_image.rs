@@ -14,8 +14,8 @@ use rustix::process::Signal;
 use crate::compress::{self, Compression};
 use crate::directory::Directory;
 use crate::error::Error;
-use crate::place::{Door, OnNotice, PlaceDir};
 use crate::processes::Process;
+use crate::user_files::{OnNotice, UserDir, UserFiles};
 use crate::waiting::Waiting;
 
 /// Prefix of the file names of dumps of native images. The process ID follows.
@@ -29,7 +29,7 @@ const TO_BEGIN: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct NativeDump {
     pid: u32,
-    dir: PlaceDir,
+    dir: UserDir,
     name: String,
     is_there: bool,
     /// Length of the dump in bytes.
@@ -49,14 +49,14 @@ impl NativeDump {
         compression: Option<Compression>,
         out: &mut (dyn Write + Send),
     ) -> Result<(), Error> {
-        let fail = |source| Error::File { what: "cannot copy".into(), path: self.place(), source };
+        let fail = |source| Error::File { what: "cannot copy".into(), path: self.full_path(), source };
         let (mut file, _) = self.dir.file(&self.name).map_err(fail)?;
         let copied = compress::copy(&mut file, compression, out, &mut |_| {});
         let copied = copied.map_err(|source| Error::Output { source })?;
         if copied != self.bytes {
             return Err(Error::Odd {
                 pid: self.pid,
-                path: self.place(),
+                path: self.full_path(),
                 why: "its length changed while it was copied".to_owned(),
             });
         }
@@ -75,8 +75,8 @@ impl NativeDump {
     }
 
     /// Returns the path of the dump, for messages.
-    pub(crate) fn place(&self) -> PathBuf {
-        self.dir.place().join(&self.name)
+    pub(crate) fn full_path(&self) -> PathBuf {
+        self.dir.full_path().join(&self.name)
     }
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn check(process: &Process) -> Result<(), Error> {
 /// If the program does not handle the signal, ends, or writes nothing. A partial dump is removed.
 pub(crate) fn dump(
     process: &Process,
-    door: &Arc<Door>,
+    files: &Arc<UserFiles>,
     limit: Option<Duration>,
     on_notice: &OnNotice,
 ) -> Result<NativeDump, Error> {
@@ -118,7 +118,7 @@ pub(crate) fn dump(
     let fail = |source| Error::File { what: "cannot open".into(), path: place.clone(), source };
     // This link is provided by the kernel, not by the process.
     let cwd = open(&place, Directory::FLAGS, Mode::empty()).map_err(|error| fail(error.into()))?;
-    let dir = door.adopt(std::os::fd::AsFd::as_fd(&cwd), place.clone()).map_err(fail)?;
+    let dir = files.adopt(std::os::fd::AsFd::as_fd(&cwd), place.clone()).map_err(fail)?;
     let prefix = format!("{NATIVE_PREFIX}{}-", process.status().namespace_pid);
     let old = dir.names(&prefix).map_err(fail)?;
     let start = Instant::now();
@@ -134,7 +134,7 @@ pub(crate) fn dump(
         }
         let is_new = |name: &str| old.iter().all(|entry| entry.name != name);
         let there = dir.names(&prefix).map_err(fail)?.into_iter().find(|entry| is_new(&entry.name));
-        let is_theirs = |facts: crate::place::EntryFacts| {
+        let is_theirs = |facts: crate::user_files::EntryFacts| {
             facts.bytes > 0 && facts.is_file() && facts.user == user && facts.links == 1
         };
         let Some(there) = there.filter(|there| is_theirs(there.facts)) else {
@@ -184,7 +184,7 @@ mod tests {
     fn a_dump_is_removed_however_its_copy_ends() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("svm-heapdump-7-1.hprof");
-        let root = Door::for_test(dir.path()).root().unwrap();
+        let root = UserFiles::for_test(dir.path()).root().unwrap();
         let dump = |length| {
             fs::write(&path, "dump").unwrap();
             root.own("svm-heapdump-7-1.hprof").unwrap();

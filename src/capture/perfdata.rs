@@ -8,8 +8,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::place::Door;
 use crate::processes::{MappedFiles, Process};
+use crate::user_files::UserFiles;
 
 /// Maximum length in bytes of a counter file. JVMs use 32 KiB by default.
 const MAX_BYTES: u64 = 4 << 20;
@@ -67,11 +67,11 @@ fn text(bytes: &[u8]) -> String {
 
 impl PerfData {
     /// Reads the counters of a JVM from the counter file that the JVM has mapped; a different file is rejected.
-    pub(crate) fn read(door: &Arc<Door>, process: &Process, mapped: &MappedFiles) -> Option<Self> {
+    pub(crate) fn read(files: &Arc<UserFiles>, process: &Process, mapped: &MappedFiles) -> Option<Self> {
         // For the JVM, the directory is always in `/tmp`, whatever its path is for this process.
         let mut names = mapped.perfdata.as_deref()?.rsplit('/');
         let (pid, dir) = (names.next()?, names.next()?);
-        let (bytes, facts) = door.root().ok()?.bytes(&format!("tmp/{dir}/{pid}"), MAX_BYTES).ok()?;
+        let (bytes, facts) = files.root().ok()?.bytes(&format!("tmp/{dir}/{pid}"), MAX_BYTES).ok()?;
         if facts.user != process.status().identity.user {
             return None;
         }

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::heap_info;
 use crate::identity::Identity;
 use crate::jvms::JvmRow;
-use crate::place::{EntryFacts, OutputPlace, PlaceDir};
+use crate::user_files::{EntryFacts, UserDir, UserOutputDir};
 
 /// First JDK release that writes a dump in segments and merges them afterwards.
 const SEGMENTS_SINCE: u32 = 22;
@@ -59,7 +59,7 @@ pub enum OutputDir<'r> {
         path: &'r Path,
     },
     /// Directory that others may change.
-    Foreign(&'r OutputPlace),
+    Foreign(&'r UserOutputDir),
 }
 
 impl<'r> OutputDir<'r> {
@@ -154,7 +154,7 @@ impl Plan {
         jvm: &Jvm<'_>,
         mut row: JvmRow,
         request: Request<'_>,
-    ) -> Result<(Self, PlaceDir), Error> {
+    ) -> Result<(Self, UserDir), Error> {
         let process = jvm.process();
         let pid = process.pid();
         let info = jvm.jcmd("GC.heap_info", Some(TO_ANSWER));
@@ -171,7 +171,7 @@ impl Plan {
         row.java_version.get_or_insert_with(|| version.to_owned());
         let is_segmented = release >= SEGMENTS_SINCE;
         let beside = match request.to.filter(|_| process.sees_our_files()) {
-            Some(to) => reachable(to, jvm)?,
+            Some(to) => open_reachable_dir(to, jvm)?,
             None => None,
         };
         let is_copied = request.compression.is_some() || request.is_filtered;
@@ -186,11 +186,11 @@ impl Plan {
             Some((dir, inner)) if way != DumpRoute::Fifo => (dir, inner),
             _ => {
                 let place = process.proc_path("root/tmp");
-                let tmp = jvm.door().root().and_then(|root| root.open_below("tmp"));
+                let tmp = jvm.files().root().and_then(|root| root.open_below("tmp"));
                 (tmp.map_err(|source| cannot_open(&place, source))?, "/tmp".to_owned())
             }
         };
-        let place = dir.place().to_owned();
+        let place = dir.full_path().to_owned();
         let dump_bytes = heap_used_bytes.saturating_mul(DUMP_PER_HEAP.0) / DUMP_PER_HEAP.1;
         let needed_bytes = match way {
             DumpRoute::Fifo => 0,
@@ -262,11 +262,11 @@ impl Plan {
 }
 
 /// Open directory, and its path as the JVM sees it.
-type ReachedDir = (PlaceDir, String);
+type ReachedDir = (UserDir, String);
 
 /// Opens the directory of the destination for the JVM. `None` if the JVM does not see the same files, or cannot reach the
 /// directory by the same path.
-fn reachable(to: OutputDir<'_>, jvm: &Jvm<'_>) -> Result<Option<ReachedDir>, Error> {
+fn open_reachable_dir(to: OutputDir<'_>, jvm: &Jvm<'_>) -> Result<Option<ReachedDir>, Error> {
     let fail = |source| cannot_open(to.path(), source);
     let Some(inner) = to.path().to_str().map(str::to_owned) else { return Ok(None) };
     let owner = jvm.process().status().identity;
@@ -278,15 +278,15 @@ fn reachable(to: OutputDir<'_>, jvm: &Jvm<'_>) -> Result<Option<ReachedDir>, Err
         OutputDir::Foreign(_) => return Ok(None),
         OutputDir::Own { fd, path } => {
             let id = EntryFacts::new(&fstat(fd).map_err(|error| fail(error.into()))?).id();
-            let reached = jvm.door().root().and_then(|root| root.open_below(&inner));
-            let is_it = |dir: PlaceDir| dir.facts().id() == id && dir.check_searchable().is_ok();
+            let reached = jvm.files().root().and_then(|root| root.open_below(&inner));
+            let is_it = |dir: UserDir| dir.facts().id() == id && dir.check_searchable().is_ok();
             if !reached.is_ok_and(is_it) {
                 return Ok(None);
             }
             let dir = match owner == Identity::own() {
-                true => jvm.door().adopt(fd, path.to_owned()),
+                true => jvm.files().adopt(fd, path.to_owned()),
                 false => {
-                    let own = Arc::new(jvm.doors().as_user(Identity::own(), &[])?);
+                    let own = Arc::new(jvm.opener().as_user(Identity::own(), &[])?);
                     own.adopt(fd, path.to_owned())
                 }
             }
@@ -302,7 +302,7 @@ fn reachable(to: OutputDir<'_>, jvm: &Jvm<'_>) -> Result<Option<ReachedDir>, Err
 }
 
 /// Returns whether entries of a directory can be changed only by their own owners, the JVM's user, and root.
-fn is_safe(place: &OutputPlace, owner: Identity) -> bool {
+fn is_safe(place: &UserOutputDir, owner: Identity) -> bool {
     const STICKY: u32 = 0o1000;
     let facts = place.dir().facts();
     let is_shared = facts.mode & 0o022 != 0;

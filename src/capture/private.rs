@@ -9,8 +9,8 @@ use rustix::fs::{Gid, Uid};
 
 use crate::error::Error;
 use crate::identity::Identity;
-use crate::place::{Door, EntryFacts, PlaceDir};
 use crate::random_name::random_name;
+use crate::user_files::{EntryFacts, UserDir, UserFiles};
 
 /// Prefix of the names of private directories.
 const PREFIX: &str = ".hprof-cli-dump-";
@@ -20,35 +20,35 @@ pub(crate) const NAME: &str = "heap.hprof";
 
 /// Private directory of a dump.
 pub(crate) struct PrivateDir {
-    parent: PlaceDir,
+    parent: UserDir,
     name: String,
-    dir: PlaceDir,
+    dir: UserDir,
     /// Path of the directory as the JVM sees it.
     inner: String,
     owner: Identity,
 }
 
 impl PrivateDir {
-    /// Creates a private directory in `parent`, whose path is `inner` for the JVM. `door` works as the JVM's user, to whom the
+    /// Creates a private directory in `parent`, whose path is `inner` for the JVM. `files` works as the JVM's user, to whom the
     /// directory will belong.
     pub(crate) fn create(
-        parent: PlaceDir,
+        parent: UserDir,
         inner: &str,
         owner: Identity,
-        door: &Arc<Door>,
+        files: &Arc<UserFiles>,
     ) -> Result<Self, Error> {
         let name = random_name(PREFIX);
-        let place = parent.place().join(&name);
+        let place = parent.full_path().join(&name);
         let fail = |source| Error::File { what: "cannot create".into(), path: place.clone(), source };
         let created = parent.create_directory(&name).map_err(fail)?;
-        let dir = match parent.door().user() == owner.user {
+        let dir = match parent.files().user() == owner.user {
             true => created,
             // The parent cannot be changed by others. From now on the new directory belongs to the JVM's user, and all
             // operations in it are done as that user.
             false => {
                 let ids = (Some(Uid::from_raw(owner.user)), Some(Gid::from_raw(owner.group)));
                 rustix::fs::fchown(created.fd(), ids.0, ids.1).map_err(|error| fail(error.into()))?;
-                door.adopt(created.fd(), place.clone()).map_err(fail)?
+                files.adopt(created.fd(), place.clone()).map_err(fail)?
             }
         };
         dir.expect(NAME).map_err(fail)?;
@@ -62,17 +62,17 @@ impl PrivateDir {
     }
 
     /// Returns the path of a file in the directory, for messages.
-    pub(crate) fn place(&self, name: &str) -> PathBuf {
-        self.dir.place().join(name)
+    pub(crate) fn full_path(&self, name: &str) -> PathBuf {
+        self.dir.full_path().join(name)
     }
 
     /// Returns the open parent of the directory.
-    pub(crate) fn parent(&self) -> &PlaceDir {
+    pub(crate) fn parent(&self) -> &UserDir {
         &self.parent
     }
 
     /// Returns the private directory itself.
-    pub(crate) fn dir(&self) -> &PlaceDir {
+    pub(crate) fn dir(&self) -> &UserDir {
         &self.dir
     }
 
@@ -90,7 +90,7 @@ impl PrivateDir {
 
     /// Opens a file in the directory. It must be an ordinary file written by the JVM, not a link or other replacement.
     pub(crate) fn open(&self, name: &str, pid: u32) -> Result<(File, EntryFacts), Error> {
-        let odd = |why: String| Error::Odd { pid, path: self.place(name), why };
+        let odd = |why: String| Error::Odd { pid, path: self.full_path(name), why };
         let (file, facts) = self.dir.file(name).map_err(|error| odd(error.to_string()))?;
         if facts.user != self.owner.user || facts.links != 1 {
             return Err(odd("it belongs to another user, or has more than one hard link".to_owned()));
@@ -101,7 +101,7 @@ impl PrivateDir {
 
 impl Drop for PrivateDir {
     fn drop(&mut self) {
-        // Entries that remain are removed, or reported, when the place is closed.
+        // Entries that remain are removed, or reported, when the file access is closed.
         for _ in 0..2 {
             let _ = self.dir.remove(NAME);
             if self.parent.remove(&self.name).is_ok() {
@@ -121,8 +121,8 @@ mod tests {
     use super::*;
 
     fn create(parent: &Path) -> (PrivateDir, PathBuf) {
-        let door = Door::for_test(parent);
-        let dir = PrivateDir::create(door.root().unwrap(), "/x", Identity::own(), &door).unwrap();
+        let files = UserFiles::for_test(parent);
+        let dir = PrivateDir::create(files.root().unwrap(), "/x", Identity::own(), &files).unwrap();
         let path = parent.join(&dir.name);
         (dir, path)
     }

@@ -4,8 +4,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
-use crate::place::{Notice, OnNotice};
 use crate::processes::Process;
+use crate::user_files::{Notice, OnNotice};
 
 /// Time after which the first notice reports a wait.
 pub(crate) const FIRST_NOTICE: Duration = Duration::from_secs(30);

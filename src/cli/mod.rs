@@ -232,8 +232,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut cx = RunContext::shell();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     #[cfg(target_os = "linux")]
-    if arguments.get(1).is_some_and(|word| word == shared::doors::WORD) {
-        return shared::doors::run();
+    if arguments.get(1).is_some_and(|word| word == shared::user_files::WORD) {
+        return shared::user_files::run();
     }
     if let Err(error) = worker::begin() {
         return exit_code(&cx, Err(error.into()));

@@ -131,7 +131,7 @@ impl<'a, R> Answer<'a, R> {
     }
 
     /// Sets the display of a table without rows.
-    pub fn without_rows(mut self, no_rows: NoRows) -> Self {
+    pub fn if_empty(mut self, no_rows: NoRows) -> Self {
         self.around.no_rows = no_rows;
         self
     }

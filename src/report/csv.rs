@@ -188,7 +188,7 @@ impl<W: Write> Writer<W> {
 
 /// Appends a value as part of a cell. The value is not escaped here, because the entire cell is.
 fn push_value(out: &mut String, value: &Value<'_>) -> io::Result<()> {
-    fn list<'v>(out: &mut String, values: impl Iterator<Item = Cow<'v, Value<'v>>>) -> io::Result<()> {
+    fn push_list<'v>(out: &mut String, values: impl Iterator<Item = Cow<'v, Value<'v>>>) -> io::Result<()> {
         for (at, value) in values.enumerate() {
             out.push_str(if at > 0 { "; " } else { "" });
             match &*value {
@@ -203,8 +203,8 @@ fn push_value(out: &mut String, value: &Value<'_>) -> io::Result<()> {
         Value::Null => {}
         Value::Id(id) => write!(out, "{id:#x}").map_err(io::Error::other)?,
         Value::Text(text) | Value::Verbatim(text) => out.push_str(text),
-        Value::List(values) => list(out, values.iter().map(Cow::Borrowed))?,
-        Value::LazyList(each) => list(out, each.values().map(Cow::Owned))?,
+        Value::List(values) => push_list(out, values.iter().map(Cow::Borrowed))?,
+        Value::LazyList(each) => push_list(out, each.values().map(Cow::Owned))?,
         Value::Record(fields) => {
             let is_there = |value: &Value<'_>| match value {
                 Value::Null => false,

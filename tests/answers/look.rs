@@ -17,7 +17,7 @@ use hprof_query::objects::condition::{Condition, Filter};
 use hprof_query::objects::instances::{self, InstanceOrder, InstanceQuery};
 use hprof_query::objects::label::Labels;
 use hprof_query::paths::steps::View;
-use hprof_query::refs::{Direction, Refs};
+use hprof_query::refs::{Direction, ReferenceLister};
 use hprof_query::show::{Shower, ShownValue};
 use hprof_writer::{Elements, HeapModel, Jdk, Root, Type, Value as Stored};
 
@@ -288,7 +288,7 @@ fn references_are_those_of_the_dump() {
             }
         }
         let view = View::new(&whole_dump(&opened.heap, &opened.graph));
-        let refs = Refs::new(&view);
+        let refs = ReferenceLister::new(&view);
         // A prime, so that all kinds of objects are met; and all that extend Reference.
         let references = opened.find("java.lang.ref.Reference", true, &[]);
         let some = (0..opened.graph.objects.len()).step_by(37);

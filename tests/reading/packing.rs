@@ -24,7 +24,7 @@ impl Output for Memory {
         Ok(())
     }
 
-    fn pass(&self, bytes: &[u8]) -> io::Result<()> {
+    fn receive(&self, bytes: &[u8]) -> io::Result<()> {
         self.passed.try_lock().expect("one thread at a time").extend_from_slice(bytes);
         Ok(())
     }

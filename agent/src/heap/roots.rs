@@ -11,7 +11,7 @@ use crate::tags::Tag;
 
 /// Thread with its stack, to which roots refer.
 #[derive(Debug)]
-pub struct ThreadRoot {
+pub struct RootThread {
     /// Serial number of the thread.
     pub serial: u32,
     /// Serial number of the thread's stack trace.
@@ -20,7 +20,7 @@ pub struct ThreadRoot {
     pub stack: Option<Arc<Trace>>,
 }
 
-impl ThreadRoot {
+impl RootThread {
     /// Returns `true` if the frame at this depth is a frame of a native method.
     fn is_native(&self, frame: i32) -> bool {
         let place = usize::try_from(frame).ok().and_then(|at| self.stack.as_ref()?.places.get(at));
@@ -29,7 +29,7 @@ impl ThreadRoot {
 }
 
 /// Threads by object ID.
-pub type ThreadRoots = FxHashMap<u64, ThreadRoot>;
+pub type ThreadRoots = FxHashMap<u64, RootThread>;
 
 /// Data from which the kind of a root is determined.
 #[derive(Debug)]

@@ -12,9 +12,9 @@ use crate::heap_dump::{DumpOutcome, DumpProgress, DumpTarget};
 use crate::identity::Identity;
 use crate::jvms::{JvmList, JvmRow};
 use crate::machine::Machine;
-use crate::place::{Doors, ForeignDir, OutputPlace};
 use crate::plan::{DumpRoute, Plan, Request};
 use crate::remote_error::RemoteError;
+use crate::user_files::{ForeignDir, UserFilesOpener, UserOutputDir};
 
 /// Machine that is reached through a helper.
 pub struct RemoteMachine {
@@ -22,14 +22,14 @@ pub struct RemoteMachine {
     contents: Vec<u8>,
     /// JVM of the last plan, and the compression of its dump on this machine.
     planned: Option<(u32, Option<Compression>)>,
-    /// Factory of places on the local machine.
-    doors: Doors,
+    /// Opener of files of users on the local machine.
+    opener: UserFilesOpener,
 }
 
 impl RemoteMachine {
     pub(super) fn new(running: RunningCommand) -> Self {
-        let doors = Doors::itself(running.on_notice());
-        Self { running, contents: Vec::new(), planned: None, doors }
+        let opener = UserFilesOpener::itself(running.on_notice());
+        Self { running, contents: Vec::new(), planned: None, opener }
     }
 
     fn ask(&mut self, question: &HelperRequest) -> Result<(), Error> {
@@ -130,8 +130,8 @@ impl Machine for RemoteMachine {
         _: u32,
         dir: ForeignDir<'_>,
         caller: Option<Identity>,
-    ) -> Result<OutputPlace, Error> {
-        OutputPlace::open(&self.doors, dir, caller, None)
+    ) -> Result<UserOutputDir, Error> {
+        UserOutputDir::open(&self.opener, dir, caller, None)
     }
 
     fn plan(&mut self, pid: u32, request: Request<'_>) -> Result<Plan, Error> {

@@ -10,8 +10,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::patient::{PatientReader, PatientWriter};
-use crate::place::{Notice, OnNotice};
 use crate::remote_error::RemoteError;
+use crate::user_files::{Notice, OnNotice};
 
 /// Receiver of the lines that a command writes to stderr. They may contain anything.
 pub type Note = Arc<dyn Fn(&str) + Send + Sync>;

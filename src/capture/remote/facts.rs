@@ -28,7 +28,7 @@ pub(super) fn loader(machine: &str) -> Option<&'static str> {
 
 /// Facts about another machine.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct PlaceFacts {
+pub(super) struct MachineFacts {
     /// Directories in which a helper can be created and started.
     pub(super) directories: Vec<String>,
     /// Other directories, each with the reason for its rejection.
@@ -43,7 +43,7 @@ pub(super) struct PlaceFacts {
     pub(super) loaders: Vec<String>,
 }
 
-impl PlaceFacts {
+impl MachineFacts {
     /// Parses the printed lines.
     pub(super) fn parse(lines: &[String], token: &str) -> Self {
         let mut facts = Self::default();
@@ -127,7 +127,7 @@ mod tests {
             tmpfs /tmp tmpfs rw,noexec 0 0\ntmpfs /tmp tmpfs rw,nosuid 0 0\nshm /dev/shm tmpfs rw,nosuid,noexec 0 0\n\
             d /data ext4 rw 0 0\nT-dir write /late\n";
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        let facts = PlaceFacts::parse(&lines, "T");
+        let facts = MachineFacts::parse(&lines, "T");
         assert_eq!(facts.directories, ["/tmp", "/data"]);
         assert_eq!(
             facts.refusal_reasons(),
@@ -136,8 +136,8 @@ mod tests {
         assert!(
             facts.has_chmod && facts.is_terminal && facts.machine == "x86_64" && facts.loaders.len() == 1
         );
-        assert_eq!(PlaceFacts::parse(&[], "T").refusal_reasons(), "none was found");
+        assert_eq!(MachineFacts::parse(&[], "T").refusal_reasons(), "none was found");
         let many: Vec<String> = (0..1000).map(|at| format!("T-dir write /d{at}")).collect();
-        assert_eq!(PlaceFacts::parse(&many, "T").directories.len(), DIRECTORIES);
+        assert_eq!(MachineFacts::parse(&many, "T").directories.len(), DIRECTORIES);
     }
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::facts::{PlaceFacts, loader};
+use super::facts::{MachineFacts, loader};
 use crate::elf;
 use crate::remote_error::RemoteError;
 
@@ -62,7 +62,7 @@ impl Helper {
     /// # Errors
     ///
     /// The reason why the helper does not run on the machine.
-    fn launch(&self, facts: &PlaceFacts) -> Result<Launch, String> {
+    fn launch(&self, facts: &MachineFacts) -> Result<Launch, String> {
         let machine = self.program.machine;
         if !facts.machine.is_empty() && facts.machine != machine {
             return Err(format!("is for {machine}, but the machine there is {}", facts.machine));
@@ -82,7 +82,7 @@ impl Helper {
 
     /// Chooses a helper file for a machine. A static helper is preferred, as the machine's C library may be too old for the
     /// other one.
-    pub(super) fn choose(files: &[PathBuf], facts: &PlaceFacts) -> Result<(Self, Launch), RemoteError> {
+    pub(super) fn choose(files: &[PathBuf], facts: &MachineFacts) -> Result<(Self, Launch), RemoteError> {
         let (mut best, mut refused) = (None::<(Self, Launch)>, Vec::new());
         for path in files {
             let helper = Self::read(path)?;
@@ -126,13 +126,13 @@ mod tests {
         let arm = file("arm", &program(true, 183));
         let all = [dynamic.clone(), fixed.clone(), arm.clone()];
         let loader = loader("x86_64").unwrap();
-        let facts = |has_chmod: bool, has_loader: bool, machine: &str| PlaceFacts {
+        let facts = |has_chmod: bool, has_loader: bool, machine: &str| MachineFacts {
             has_chmod,
             loaders: has_loader.then(|| loader.to_owned()).into_iter().collect(),
             machine: machine.to_owned(),
-            ..PlaceFacts::default()
+            ..MachineFacts::default()
         };
-        let choose = |files: &[PathBuf], facts: &PlaceFacts| {
+        let choose = |files: &[PathBuf], facts: &MachineFacts| {
             Helper::choose(files, facts)
                 .map(|(helper, launch)| (helper.path, launch))
                 .map_err(|error| error.to_string())

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::heap_dump::DumpOutcome;
 use crate::jvms::{JvmList, JvmRow};
-use crate::place::Notice;
 use crate::plan::Plan;
+use crate::user_files::Notice;
 
 /// Request to a helper: a method of [`Machine`](crate::machine::Machine) with its arguments. Dumps are sent compressed with
 /// zstd.

@@ -11,8 +11,8 @@ use crate::compress::Compression;
 use crate::error::Error;
 use crate::heap_dump::{DumpOutcome, DumpProgress, DumpTarget};
 use crate::machine::{LocalMachine, Machine};
-use crate::place::{Doors, OnNotice};
 use crate::plan::Request;
+use crate::user_files::{OnNotice, UserFilesOpener};
 
 /// Connection to the client, which is shared by progress and bytes of a dump.
 struct Connection<W> {
@@ -59,7 +59,7 @@ impl<W: Write> Write for DumpSender<'_, W> {
 }
 
 /// Carries out requests from `input` until it ends. `on_end` is called when `input` ends, even while a dump is being taken, on
-/// a separate thread; it should end the process. `start` creates the factory of places, whose notices are sent to the client.
+/// a separate thread; it should end the process. `start` creates the opener of files of users, whose notices are sent to the client.
 ///
 /// # Errors
 ///
@@ -68,17 +68,17 @@ pub fn serve(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
     token: &str,
-    start: impl FnOnce(OnNotice) -> Doors,
-    on_end: impl FnOnce(&Doors) + Send + 'static,
+    start: impl FnOnce(OnNotice) -> UserFilesOpener,
+    on_end: impl FnOnce(&UserFilesOpener) + Send + 'static,
 ) -> io::Result<()> {
     let connection = Arc::new(Connection { out: Mutex::new(output) });
     let noticing = connection.clone();
-    let doors = start(Arc::new(move |notice| {
+    let opener = start(Arc::new(move |notice| {
         // Errors are ignored: the sender of the reply notices a connection that has ended.
         let _ = noticing.send(&HelperReply::Noticed(notice.clone()));
     }));
-    let own = doors.clone();
-    let machine = &mut LocalMachine::new(&doors);
+    let own = opener.clone();
+    let machine = &mut LocalMachine::new(&opener);
     {
         let mut out = connection.output();
         // On a line of its own, because a shell may have printed something before.

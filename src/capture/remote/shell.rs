@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use super::client::{RemoteMachine, wait_for_hello};
 use super::command::{Contact, RunningCommand};
-use super::facts::{self, PlaceFacts};
+use super::facts::{self, MachineFacts};
 use super::helper::{Helper, Launch};
 use crate::random_name::random_name;
 use crate::remote_error::RemoteError;
@@ -122,11 +122,11 @@ fn run_line(shell: &mut RunningCommand, token: &str, line: &str) -> Result<Vec<S
 }
 
 /// Returns the facts about the machine of a shell.
-fn ask(shell: &mut RunningCommand, token: &str) -> Result<PlaceFacts, RemoteError> {
+fn ask(shell: &mut RunningCommand, token: &str) -> Result<MachineFacts, RemoteError> {
     let not_shell = |shell: &RunningCommand| RemoteError::NotShell { command: shell.command.clone() };
     match run_line(shell, token, &facts::question(token)) {
         Ok(lines) => {
-            let facts = PlaceFacts::parse(&lines, token);
+            let facts = MachineFacts::parse(&lines, token);
             if facts.is_terminal {
                 // Closing stdin does not end a command that uses a terminal.
                 tell(shell, "exit\n")?;

@@ -38,12 +38,12 @@ fn load(cx: &RunContext, pid: u32, options: &str) -> anyhow::Result<Outcome> {
     use hprof_capture::attach::{self, Jvm, TO_ANSWER};
     use hprof_report::escape;
 
-    use crate::cli::shared::doors::doors;
     use crate::cli::shared::output;
+    use crate::cli::shared::user_files::opener;
 
     let library = library::find()?;
-    let doors = doors();
-    let jvm = Jvm::find(pid, &doors)?;
+    let opener = opener();
+    let jvm = Jvm::find(pid, &opener)?;
     ensure!(
         jvm.sees_file(&library)?,
         "process {pid} runs in another file system, which does not contain {0}; copy the library to the same path \

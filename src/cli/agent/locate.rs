@@ -129,7 +129,7 @@ pub(crate) fn run(cx: &RunContext, args: &AgentArgs) -> anyhow::Result<Outcome> 
     let lines = row.lines();
     let answer = Answer::new(columns(), [row])
         .with_section_above(Section::unwrapped_lines(lines))
-        .without_rows(NoRows::Nothing);
+        .if_empty(NoRows::Nothing);
     Library(&library).show(cx, "agent", &args.output, answer)?;
     Ok(Outcome::Fine)
 }

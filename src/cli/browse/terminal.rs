@@ -49,7 +49,7 @@ pub(super) fn run(words: Vec<OsString>, browser: impl FnOnce((u16, u16)) -> Brow
         let screen = BrowserLoop {
             terminal: Terminal::new(CrosstermBackend::new(io::stdout()))?,
             done,
-            link: Link::new(std::env::current_exe()?, words, hearing(sender.clone())),
+            link: Link::new(std::env::current_exe()?, words, worker_event_sink(sender.clone())),
             has_color: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
         };
         watch_terminal(sender.clone());
@@ -67,7 +67,7 @@ pub(super) fn run(words: Vec<OsString>, browser: impl FnOnce((u16, u16)) -> Brow
     }
 }
 
-fn hearing(sender: Sender<BrowserEvent>) -> EventSink {
+fn worker_event_sink(sender: Sender<BrowserEvent>) -> EventSink {
     let sender = Mutex::new(sender);
     // Sending fails only at the end, when nothing receives.
     Arc::new(move |heard| drop(lock(&sender).send(BrowserEvent::Worker(heard))))

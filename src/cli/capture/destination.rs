@@ -11,8 +11,8 @@ use std::time::SystemTime;
 use anyhow::{Context, bail, ensure};
 use hprof_capture::jvms::JvmRow;
 use hprof_capture::machine::Machine;
-use hprof_capture::place::{ForeignDir, OutputPlace, PlaceFile};
 use hprof_capture::plan::OutputDir;
+use hprof_capture::user_files::{ForeignDir, UserFile, UserOutputDir};
 use hprof_capture::{Compression, Error, Identity};
 use hprof_index::storage::trusted_path;
 use rustix::fs::{Access, AtFlags, CWD};
@@ -41,7 +41,7 @@ enum DestinationPlace {
     /// A directory in which files are created as the user of this process, with its canonical path.
     Own(OwnedFd, PathBuf),
     /// A directory that others may change: root creates files in it only as another user.
-    Foreign(OutputPlace),
+    Foreign(UserOutputDir),
 }
 
 impl Destination {
@@ -124,14 +124,14 @@ fn caller() -> Option<Identity> {
 }
 
 /// Returns a destination in a directory that others may change.
-fn foreign(path: &Path, place: OutputPlace, is_forced: bool) -> anyhow::Result<Destination> {
+fn foreign(path: &Path, place: UserOutputDir, is_forced: bool) -> anyhow::Result<Destination> {
     check_name(path, &place, is_forced)?;
     let place = DestinationPlace::Foreign(place);
     Ok(Destination::File(FileDestination { path: path.to_owned(), is_forced, place }))
 }
 
 /// Returns the file name of `path`. Fails if a file of that name exists and may not be replaced.
-fn check_name<'p>(path: &'p Path, place: &OutputPlace, is_forced: bool) -> anyhow::Result<&'p str> {
+fn check_name<'p>(path: &'p Path, place: &UserOutputDir, is_forced: bool) -> anyhow::Result<&'p str> {
     let name = name_of(path)?;
     let there = place.file_bytes(name).with_context(|| format!("cannot write {}", path.display()))?;
     if there.is_some() && !is_forced {
@@ -236,7 +236,7 @@ fn error_at(path: &Path, error: Error) -> Error {
 /// A file that only its owner may read, with a temporary name until it is complete.
 pub(super) enum PrivateFile {
     Own(OutFile),
-    Foreign(PlaceFile, PathBuf),
+    Foreign(UserFile, PathBuf),
 }
 
 impl FileDestination {

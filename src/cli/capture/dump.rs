@@ -21,9 +21,9 @@ use super::redaction::CaptureRedaction;
 use super::via::{MachineSource, ViaArgs};
 use crate::cli::dump::redact::WhatGoes;
 use crate::cli::prelude::*;
-use crate::cli::shared::doors::doors;
 use crate::cli::shared::durations::{duration, seconds};
 use crate::cli::shared::terminal::progress_bar::Bar;
+use crate::cli::shared::user_files::opener;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli dump 4711
@@ -120,8 +120,8 @@ pub(crate) struct DumpArgs {
 }
 
 pub(crate) fn run(cx: &RunContext, args: &DumpArgs) -> anyhow::Result<Outcome> {
-    let doors = doors();
-    let (mut machine, place) = args.via.connect(&doors, args.timeout)?;
+    let opener = opener();
+    let (mut machine, place) = args.via.connect(&opener, args.timeout)?;
     let pid = find(&args.target, machine.as_mut())?;
     let row = machine.find(pid)?;
     let destination = Destination::new(&args.destination_request(), &row, machine.as_mut())?;
@@ -315,7 +315,7 @@ fn show(
 ) -> anyhow::Result<()> {
     let answer = Answer::new(plan::columns(), [row])
         .with_section_above(Section::unwrapped_lines(lines))
-        .without_rows(NoRows::Nothing);
+        .if_empty(NoRows::Nothing);
     place.show(cx, "dump", &args.answer, answer)?;
     Ok(())
 }
@@ -419,7 +419,7 @@ mod tests {
 
     #[test]
     fn a_part_of_a_name_is_not_nothing() {
-        let error = find("", &mut LocalMachine::new(&doors())).map_err(|error| error.to_string());
+        let error = find("", &mut LocalMachine::new(&opener())).map_err(|error| error.to_string());
         assert!(error.is_err_and(|error| error.contains("the name is empty")));
     }
 }

@@ -1,8 +1,8 @@
 //! `jvms`: the running JVMs of this machine.
 
 use crate::cli::prelude::*;
-use crate::cli::shared::doors::doors;
 use crate::cli::shared::durations::long_time;
+use crate::cli::shared::user_files::opener;
 use hprof_capture::jvms::{JvmList, JvmRow};
 use hprof_report::table::Align;
 
@@ -30,8 +30,8 @@ pub(crate) struct JvmsArgs {
 }
 
 pub(crate) fn run(cx: &RunContext, args: &JvmsArgs) -> anyhow::Result<Outcome> {
-    let doors = doors();
-    let (mut machine, place) = args.via.connect(&doors, None)?;
+    let opener = opener();
+    let (mut machine, place) = args.via.connect(&opener, None)?;
     let list: JvmList = machine.jvms()?;
     drop(machine);
     if !list.hidden.is_empty() {
@@ -45,7 +45,7 @@ pub(crate) fn run(cx: &RunContext, args: &JvmsArgs) -> anyhow::Result<Outcome> {
         cx.emit("note", &note);
     }
     let found = !list.jvms.is_empty();
-    let answer = Answer::new(columns(), list.jvms).without_rows(NoRows::Line("no running JVM".into()));
+    let answer = Answer::new(columns(), list.jvms).if_empty(NoRows::Line("no running JVM".into()));
     place.show(cx, "jvms", &args.output, answer)?;
     Ok(place.outcome(found))
 }

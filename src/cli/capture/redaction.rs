@@ -32,7 +32,7 @@ pub(super) struct CaptureRedaction<'a> {
 }
 
 /// Result of the redaction, and hash and size of the output.
-struct RedactedPipe {
+struct RedactedOutput {
     done: RedactionResult,
     output_hash: String,
     output_bytes: u64,
@@ -132,7 +132,7 @@ fn copy_redacted(
     from: impl Read,
     compression: Option<Compression>,
     out: &mut dyn Write,
-) -> io::Result<RedactedPipe> {
+) -> io::Result<RedactedOutput> {
     let mut from = HashingStream::new(from);
     let mut out = Encoder::new(compression, HashingStream::new(BufWriter::with_capacity(1 << 16, out)))?;
     let redacted: RedactReport = redact_pipe(options, key, &mut from, &mut out, &|_| {})?;
@@ -143,5 +143,5 @@ fn copy_redacted(
     let (output_hash, output_bytes) = (out.hash(), out.bytes);
     let (input_hash, input_bytes) = (from.hash(), from.bytes);
     let done = RedactionResult { redacted, input_hash, input_bytes, packed_error: None, is_pipe: true };
-    Ok(RedactedPipe { done, output_hash, output_bytes })
+    Ok(RedactedOutput { done, output_hash, output_bytes })
 }

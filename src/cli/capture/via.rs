@@ -10,8 +10,8 @@ use hprof_report::escape;
 use hprof_report::json::DumpHeader;
 
 use crate::cli::agent::installed;
-use crate::cli::shared::doors::{Doors, on_notice};
 use crate::cli::shared::session::AnswerSource;
+use crate::cli::shared::user_files::{UserFilesOpener, on_notice};
 
 /// Environment variable with the path of the helper program.
 const VARIABLE: &str = "HPROF_CLI_HELPER";
@@ -46,11 +46,11 @@ impl ViaArgs {
     /// Connects to the machine that runs the JVMs.
     pub(super) fn connect<'d>(
         &self,
-        doors: &'d Doors,
+        opener: &'d UserFilesOpener,
         limit: Option<Duration>,
     ) -> anyhow::Result<(Box<dyn Machine + 'd>, MachineSource)> {
         let Some(command) = &self.via else {
-            return Ok((Box::new(LocalMachine::new(doors)), MachineSource("/proc".to_owned())));
+            return Ok((Box::new(LocalMachine::new(opener)), MachineSource("/proc".to_owned())));
         };
         anyhow::ensure!(!command.trim().is_empty(), "the command of --via is empty");
         let note: Note = Arc::new(|line: &str| {

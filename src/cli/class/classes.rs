@@ -122,7 +122,7 @@ fn show(
     let lines = lines.map(|((row, branch), below)| ClassLine { summary, row, branch, below });
     let answer = Answer::new(columns(args.tree), lines)
         .with_summary(&summary_columns(), &found.total)
-        .without_rows(NoRows::Nothing);
+        .if_empty(NoRows::Nothing);
     let shown = found.rows.len() as u64;
     let answer = answer.matching(found.total, "classes");
     let answer = if args.tree { answer.all_by("--depth 0 --top 0") } else { answer };

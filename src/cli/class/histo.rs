@@ -312,7 +312,7 @@ fn show(
     let answer = Answer::new(columns(args.group_by, args.shows_retained()), rows)
         .with_summary(&summary_columns(), &total)
         .matching(total.rows, "rows")
-        .without_rows(NoRows::Nothing)
+        .if_empty(NoRows::Nothing)
         // Retained sizes of classes do not add up: their retained sets can overlap.
         .total([
             ("instances", group_digits(total.instances)),

@@ -139,7 +139,7 @@ fn duplicate_names(cx: &RunContext, args: &LoadersArgs) -> anyhow::Result<Outcom
         .with_summary(&duplicate_total(), &total)
         .matching(total, "classes")
         .with_lines_below(below_name)
-        .without_rows(NoRows::Nothing);
+        .if_empty(NoRows::Nothing);
     session.show(cx, "loaders", &args.output, answer)?;
     note_no_duplicates(cx, args, total);
     unreachable::note(cx, &session, &args.input, ReachableScope::Reachable);
@@ -157,7 +157,7 @@ fn duplicates(cx: &RunContext, args: &LoadersArgs) -> anyhow::Result<Outcome> {
     let answer = Answer::new(duplicate_columns(), lines.take(top))
         .with_summary(&duplicate_total(), &total)
         .matching(total, "classes")
-        .without_rows(NoRows::Nothing);
+        .if_empty(NoRows::Nothing);
     session.show(cx, "loaders", &args.output, answer)?;
     note_no_duplicates(cx, args, total);
     unreachable::note(cx, &session, &args.input, ReachableScope::Reachable);

@@ -7,7 +7,7 @@ use crate::cli::shared::recording::RecordedInput;
 use hprof_index::Error;
 use hprof_input::file::TextFile;
 use hprof_query::change::Change;
-use hprof_query::dictionary::{ColumnKey, Side};
+use hprof_query::dictionary::{ColumnKey, ComparedValue};
 use hprof_report::json::DumpHeader;
 use hprof_report::number::format_signed;
 
@@ -145,10 +145,14 @@ impl<R> ChangeColumns<R> {
                 of(row).map(of_change).into()
             }))
         };
-        let delta = Column::new(self.key.clone().for_side(Side::Delta), move |row: &R| {
+        let delta = Column::new(self.key.clone().for_side(ComparedValue::Delta), move |row: &R| {
             of(row).map(Change::delta).into()
         });
-        [figure(Side::Old, |change| change.old), figure(Side::New, |change| change.new), or_null(delta)]
+        [
+            figure(ComparedValue::Old, |change| change.old),
+            figure(ComparedValue::New, |change| change.new),
+            or_null(delta),
+        ]
     }
 
     /// Returns the columns for a table: the difference, which has a sign, and the new number.
@@ -158,9 +162,9 @@ impl<R> ChangeColumns<R> {
     {
         let of = self.of;
         [
-            TableColumn::new(self.key.clone().for_side(Side::Delta), grown)
+            TableColumn::new(self.key.clone().for_side(ComparedValue::Delta), grown)
                 .cell(move |row| of(row).map(|change| format_signed(change.delta())).unwrap_or_default()),
-            TableColumn::new(self.key.clone().for_side(Side::New), now),
+            TableColumn::new(self.key.clone().for_side(ComparedValue::New), now),
         ]
     }
 }

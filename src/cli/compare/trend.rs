@@ -12,7 +12,7 @@ use hprof_query::compare::Growth;
 use hprof_query::compare::classes::{ClassCensus, ClassDiffGrouping, ComparedQuery};
 use hprof_query::compare::places::DumpPlaces;
 use hprof_query::compare::trend::{self, Least, TrendFilter, TrendRow};
-use hprof_query::dictionary::{Name, Side};
+use hprof_query::dictionary::{ComparedValue, Name};
 use hprof_query::naming::pattern::ClassPattern;
 use hprof_query::objects::condition::size;
 use hprof_query::recordings::profile::flight::heap::HeapOverTime;
@@ -22,7 +22,7 @@ use hprof_report::number::{format_signed, signed_bytes};
 use hprof_report::value::list;
 
 use super::place_lines;
-use crate::cli::shared::several::{OneDump, SeveralInput};
+use crate::cli::shared::several::{DumpOutcome, SeveralInput};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli trend monday.hprof tuesday.hprof wednesday.hprof
@@ -117,7 +117,7 @@ pub(crate) struct TrendArgs {
 
 /// The dumps that were read.
 struct TrendDumps {
-    all: Vec<OneDump>,
+    all: Vec<DumpOutcome>,
     /// The newest dump.
     last: LastDump,
     is_damaged: bool,
@@ -176,7 +176,7 @@ pub(crate) fn run(cx: &RunContext, args: &TrendArgs) -> anyhow::Result<Outcome> 
     let mut answer = Answer::new(columns(args.group_by, width), lines)
         .with_summary(&summary_columns(), &summary)
         .matching(rows.len() as u64, "rows")
-        .without_rows(args.output.no_rows(nothing.clone()));
+        .if_empty(args.output.no_rows(nothing.clone()));
     if args.output.format() == Format::Table {
         answer = answer
             .with_section_above(Section::Text(headline(&summary)))
@@ -225,7 +225,7 @@ fn by_place(
         let (session, found) =
             Session::ask(cx, input, |dump| Ok(DumpPlaces::with_frameworks(dump, &frameworks, None)?))?;
         is_damaged |= session.is_damaged();
-        all.push(OneDump::from_source(&session, *created));
+        all.push(DumpOutcome::from_source(&session, *created));
         places.push(found);
         last = Some(session);
     }
@@ -247,7 +247,7 @@ fn by_class(
     for (input, created) in inputs {
         let heap = input.open(cx)?;
         is_damaged |= heap.is_damaged();
-        all.push(OneDump::from_source(&heap, *created));
+        all.push(DumpOutcome::from_source(&heap, *created));
         censuses.push(ClassCensus::new(heap.summary(), &Sizes::new(heap.summary(), None), &question));
         last = Some(heap);
     }
@@ -257,7 +257,7 @@ fn by_class(
 }
 
 /// Returns the hours from the first dump to the last, if both have a time.
-fn hours(dumps: &[OneDump]) -> Option<f64> {
+fn hours(dumps: &[DumpOutcome]) -> Option<f64> {
     let (first, last) = (dumps.first()?.created_ms, dumps.last()?.created_ms);
     #[allow(clippy::cast_precision_loss)]
     let hours = last.checked_sub(first).filter(|_| first > 0)? as f64 / HOUR_MS;
@@ -340,7 +340,9 @@ fn columns<'a>(by: TrendGroupBy, width: Option<usize>) -> Columns<'a, TrendLine<
         Column::new(names::GROWS, |line: &TrendLine<'a>| line.row.growth.map(Growth::name).into()),
         Column::new(names::VALUES_BY_DUMP, |line: &TrendLine<'a>| list(line.row.bytes.iter().copied())),
         Column::new(names::OBJECTS_BY_DUMP, |line: &TrendLine<'a>| list(line.row.objects.iter().copied())),
-        Column::new(names::BYTES.for_side(Side::Delta), |line: &TrendLine<'a>| line.row.delta().into()),
+        Column::new(names::BYTES.for_side(ComparedValue::Delta), |line: &TrendLine<'a>| {
+            line.row.delta().into()
+        }),
         Column::new(names::BYTES_PER_HOUR, |line: &TrendLine<'a>| line.per_hour().into())
             .or_null("the dumps contain no times"),
     ]);
@@ -381,7 +383,7 @@ fn table_columns<'a>(by: TrendGroupBy, width: Option<usize>) -> Vec<TableColumn<
 
 /// Source of the JSON keys in addition to the rows.
 struct TrendSummary<'a> {
-    dumps: &'a [OneDump],
+    dumps: &'a [DumpOutcome],
     recordings: Vec<&'a RecordedProfile>,
     least: Least,
     hours: Option<f64>,
@@ -391,7 +393,7 @@ fn summary_columns<'a>() -> Columns<'a, TrendSummary<'a>> {
     Columns::new([
         Column::records(
             names::DUMPS,
-            Columns::new(OneDump::columns(|dump: &OneDump| dump)),
+            Columns::new(DumpOutcome::columns(|dump: &DumpOutcome| dump)),
             |summary: &TrendSummary<'a>| summary.dumps,
         ),
         Column::records(names::RECORDINGS, recording_columns(), |summary: &TrendSummary<'a>| {

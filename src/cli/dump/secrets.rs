@@ -176,7 +176,7 @@ fn answer<'a>(
     let answer = Answer::new(columns(args.show_values), rows.iter().take(top))
         .with_summary(&summary_columns(), &found)
         .matching(rows.len() as u64, "rows")
-        .without_rows(NoRows::Nothing);
+        .if_empty(NoRows::Nothing);
     let total = found.rows.len() as u64;
     if total == 0 || format != Format::Table {
         return answer;

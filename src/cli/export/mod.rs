@@ -22,7 +22,7 @@ use crate::cli::shared::hiding;
 use crate::cli::shared::key_file;
 use crate::cli::shared::messages;
 use crate::cli::shared::session::ensure_right;
-use crate::cli::shared::several::{OneDump, SeveralInput};
+use crate::cli::shared::several::{DumpOutcome, SeveralInput};
 use crate::cli::shared::terminal::progress_bar::Bar;
 use hprof_index::storage::open_dir::OpenDir;
 use hprof_index::{Dump, DumpGraph, Heap, Progress};
@@ -225,7 +225,7 @@ pub(crate) fn run(cx: &RunContext, args: &ExportArgs) -> anyhow::Result<Outcome>
     for (input, name) in inputs.iter().zip(names) {
         match run.export(cx, input, &name) {
             Ok((heap, rows)) => {
-                let one = OneDump::from_source(&heap, heap.summary().facts().created_ms.get());
+                let one = DumpOutcome::from_source(&heap, heap.summary().facts().created_ms.get());
                 exported.dumps.push(rows::ExportedDump { one, name, error: None, rows });
                 exported.heap = Some(heap);
             }
@@ -238,7 +238,7 @@ pub(crate) fn run(cx: &RunContext, args: &ExportArgs) -> anyhow::Result<Outcome>
                 } else {
                     error.context(format!("{path} was not exported"))
                 };
-                let (one, error_text) = (OneDump::unread(input.path()), Some(format!("{error:#}")));
+                let (one, error_text) = (DumpOutcome::unread(input.path()), Some(format!("{error:#}")));
                 exported.dumps.push(rows::ExportedDump { one, name, error: error_text, rows: Vec::new() });
                 errors.push(error);
             }

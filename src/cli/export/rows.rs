@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::cli::prelude::*;
 use crate::cli::shared::color::ColorArg;
-use crate::cli::shared::several::OneDump;
+use crate::cli::shared::several::DumpOutcome;
 use hprof_index::Heap;
 use hprof_index::storage::human_bytes::HumanBytes;
 use hprof_report::json;
@@ -21,7 +21,7 @@ pub(super) struct ExportedTable {
 
 /// Result of exporting a dump.
 pub(super) struct ExportedDump {
-    pub(super) one: OneDump,
+    pub(super) one: DumpOutcome,
     pub(super) name: String,
     /// Reason why the dump was not exported.
     pub(super) error: Option<String>,
@@ -99,7 +99,7 @@ fn summary_columns<'a>() -> Columns<'a, &'a ExportResult> {
         Column::new(names::ERROR, |dump: &ExportedDump| dump.error.as_deref().into())
             .or_null("it was exported"),
     ];
-    let dumps = Columns::new(OneDump::columns(|dump: &ExportedDump| &dump.one).into_iter().chain(more));
+    let dumps = Columns::new(DumpOutcome::columns(|dump: &ExportedDump| &dump.one).into_iter().chain(more));
     Columns::new([
         Column::new(names::TO, |exported: &&ExportResult| exported.to.as_str().into()),
         Column::records(names::DUMPS, dumps, |exported: &&'a ExportResult| &exported.dumps),

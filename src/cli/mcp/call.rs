@@ -118,7 +118,7 @@ impl CallAnswer {
     }
 
     /// Returns the result as an object of the protocol.
-    pub(super) fn result(self) -> Map<String, Value> {
+    pub(super) fn into_object(self) -> Map<String, Value> {
         let mut result = Map::new();
         result.insert("content".to_owned(), json!([{"type": "text", "text": self.text}]));
         if let Some(structured) = self.structured {

@@ -55,7 +55,7 @@ impl RpcError {
     }
 
     /// Creates an error about invalid parameters.
-    pub(super) fn params(message: impl Into<String>) -> Self {
+    pub(super) fn invalid_params(message: impl Into<String>) -> Self {
         Self::new(INVALID_PARAMS, message)
     }
 }
@@ -136,7 +136,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<ClientMessage, (Option<RequestId>, Rp
     let params = match message.remove("params") {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(params)) => params,
-        Some(_) => return Err((known, RpcError::params("`params` must be an object"))),
+        Some(_) => return Err((known, RpcError::invalid_params("`params` must be an object"))),
     };
     let Some(id) = id else {
         if message.contains_key("id") {
@@ -152,10 +152,10 @@ pub(crate) fn parse(line: &[u8]) -> Result<ClientMessage, (Option<RequestId>, Rp
     if let Some(version) = version {
         let fail = |error| Err((Some(id.clone()), error));
         if !meta.is_some_and(|meta| meta.contains_key(CAPABILITIES_KEY)) {
-            return fail(RpcError::params(format!("`_meta` lacks {CAPABILITIES_KEY}")));
+            return fail(RpcError::invalid_params(format!("`_meta` lacks {CAPABILITIES_KEY}")));
         }
         match version.as_str() {
-            None => return fail(RpcError::params(format!("{VERSION_KEY} must be a string"))),
+            None => return fail(RpcError::invalid_params(format!("{VERSION_KEY} must be a string"))),
             Some(STATELESS) => {}
             Some(other) => {
                 let data = json!({"supported": [STATELESS], "requested": budget::fit_text(other, MAX_ERROR)});

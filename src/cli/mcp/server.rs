@@ -244,7 +244,7 @@ impl McpServer {
             ),
             "initialize" if !request.is_stateless => {
                 let asked = request.params.get("protocolVersion").and_then(Value::as_str);
-                let asked = asked.ok_or_else(|| RpcError::params("`protocolVersion` is missing"))?;
+                let asked = asked.ok_or_else(|| RpcError::invalid_params("`protocolVersion` is missing"))?;
                 let [.., latest] = HANDSHAKE;
                 let version = HANDSHAKE.iter().find(|known| **known == asked).unwrap_or(&latest);
                 let server = message::server_info();
@@ -276,7 +276,7 @@ impl McpServer {
     /// Handles a request that may take long.
     fn long(&self, request: &ClientRequest, processes: &Processes) -> Result<Map<String, Value>, RpcError> {
         match request.method.as_str() {
-            "tools/call" => Ok(self.tool(&request.params, processes)?.result()),
+            "tools/call" => Ok(self.tool(&request.params, processes)?.into_object()),
             _ => self.resource(&request.params, processes, request.is_stateless),
         }
     }
@@ -297,12 +297,12 @@ impl McpServer {
         let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
         let names = || TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>().join(", ");
         let tool = Tool::find(name)
-            .ok_or_else(|| RpcError::params(format!("no tool `{name}`; tools are {}", names())))?;
+            .ok_or_else(|| RpcError::invalid_params(format!("no tool `{name}`; tools are {}", names())))?;
         let none = Map::new();
         let arguments = match params.get("arguments") {
             None | Some(Value::Null) => &none,
             Some(Value::Object(arguments)) => arguments,
-            Some(_) => return Err(RpcError::params("`arguments` must be an object")),
+            Some(_) => return Err(RpcError::invalid_params("`arguments` must be an object")),
         };
         // Errors in arguments are reported to the model, which can correct its call.
         let checked = match tool.check(arguments) {
@@ -370,13 +370,13 @@ impl McpServer {
     fn prompt(&self, params: &Map<String, Value>) -> Result<Map<String, Value>, RpcError> {
         let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
         let prompt = PROMPTS.iter().find(|prompt| prompt.name == name);
-        let prompt = prompt.ok_or_else(|| RpcError::params(format!("no prompt `{name}`")))?;
+        let prompt = prompt.ok_or_else(|| RpcError::invalid_params(format!("no prompt `{name}`")))?;
         let argument = |name: &str| {
             let handle = params.get("arguments")?.get(name)?.as_str()?;
             self.dump(handle).ok().map(|_| handle.to_owned())
         };
         prompt.fill(argument).map(object).ok_or_else(|| {
-            RpcError::params("an argument is missing, or is not the handle of a dump, such as d1")
+            RpcError::invalid_params("an argument is missing, or is not the handle of a dump, such as d1")
         })
     }
 
@@ -401,7 +401,7 @@ impl McpServer {
         is_stateless: bool,
     ) -> Result<Map<String, Value>, RpcError> {
         let uri = params.get("uri").and_then(Value::as_str).unwrap_or_default();
-        let unknown = || RpcError::params(format!("no resource {uri}"));
+        let unknown = || RpcError::invalid_params(format!("no resource {uri}"));
         let (whole, part) = match uri.split_once(PART) {
             Some((whole, part)) => (whole, part.parse().map_err(|_| unknown())?),
             None => (uri, 1),
@@ -416,8 +416,8 @@ impl McpServer {
                 ("text/markdown", text.to_owned() + &more.unwrap_or_default())
             }
             (None, Some(handle)) => {
-                let path = self.dump(handle).map_err(RpcError::params)?;
-                let mut facts = self.facts(path, processes).map_err(RpcError::params)?;
+                let path = self.dump(handle).map_err(RpcError::invalid_params)?;
+                let mut facts = self.facts(path, processes).map_err(RpcError::invalid_params)?;
                 // Escaping makes it longer as a text in JSON.
                 let mut bytes = most;
                 while budget::escaped_length(&wire::json_text(&facts)) > most && bytes > 512 {

@@ -135,7 +135,7 @@ pub(crate) fn run(cx: &RunContext, args: &InstancesArgs) -> anyhow::Result<Outco
     let answer = Answer::new(columns(graph.tree.reachable_bytes(), sorted_by), lines)
         .with_summary(&summary_columns(), &total)
         .matching(total, "objects")
-        .without_rows(NoRows::Nothing);
+        .if_empty(NoRows::Nothing);
     session.show(cx, "instances", &args.output, answer)?;
     if !args.input.quiet {
         notes(cx, args, &asked, &session, &unmatched, total);

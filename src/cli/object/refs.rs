@@ -7,7 +7,7 @@ use hprof_query::histogram::HistogramGroupBy;
 use hprof_query::naming::suggestions;
 use hprof_query::objects::selection::{Selection, SelectionKind};
 use hprof_query::paths::steps::{ObjectStep, View};
-use hprof_query::refs::{Direction, ReferenceGroupRow, ReferenceRow, Refs};
+use hprof_query::refs::{Direction, ReferenceGroupRow, ReferenceLister, ReferenceRow};
 
 use crate::cli::prelude::*;
 use crate::cli::shared::limit::DEFAULT_TOP_OBJECTS;
@@ -117,7 +117,7 @@ pub(crate) fn run(cx: &RunContext, args: &RefsArgs) -> anyhow::Result<Outcome> {
         let shown = shown.map(|row| RefsGroupLine { row, class: object::class_name(summary, row.class) });
         show(cx, args, &session, Answer::new(groups(), shown).matching(found.total, "classes"), &about)?;
     } else {
-        let refs = Refs::new(&view);
+        let refs = ReferenceLister::new(&view);
         // Evaluation continues where the first rows ended.
         let made = first.len();
         let rest = (made == KEPT).then(|| refs.rows(object, args.direction()).skip(made));
@@ -138,7 +138,7 @@ fn ask(args: &RefsArgs, asked: &[Selection], dump: &Dump<'_>) -> anyhow::Result<
     };
     let RefsTarget::Object(object) = found.target else { return Ok(found) };
     let view = View::new(dump);
-    let refs = Refs::new(&view);
+    let refs = ReferenceLister::new(&view);
     let direction = args.direction();
     if args.group_by.is_some() {
         found.groups = refs.groups(object, direction);
@@ -218,7 +218,7 @@ fn nothing<R>(
 ) -> anyhow::Result<u64> {
     let answer = Answer::new(columns, None)
         .with_summary(&Columns::new([object_column()]), &None)
-        .without_rows(NoRows::Nothing);
+        .if_empty(NoRows::Nothing);
     session.show(cx, "refs", &args.output, answer)
 }
 
@@ -235,7 +235,7 @@ fn show<R>(
     let mut answer = answer
         .with_summary(&summary_columns(), &Some(about))
         .with_section_above(Section::Line(format!("{what} {of}")))
-        .without_rows(NoRows::Line("none".into()));
+        .if_empty(NoRows::Line("none".into()));
     if let Some(root) = &about.found.root {
         answer = answer.with_section_below(Section::Line(format!("it is a root: {root}")));
     }

@@ -202,7 +202,7 @@ fn show(
         .with_summary(&summary_columns(), totals)
         .matching(totals.rows, "rows")
         .with_section_below(Section::Line(line))
-        .without_rows(NoRows::Nothing);
+        .if_empty(NoRows::Nothing);
     session.show(cx, "strings", &args.output, answer)
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
             (picture::figure(request, picture::PictureForm::Treemap, None, picture::SMALL))
         }
         section { h2 { "What retains most" } (largest(row, &links)) }
-        (odd(row))
+        (anomalies(row))
         (frame::page_command(&ask, request))
     };
     Page::new("overview", escape::text(&title(row)), body)
@@ -156,7 +156,7 @@ pub(crate) fn top_retainers(row: &Json) -> &[Json] {
     if places.is_empty() { row.list(names::LARGEST) } else { places }
 }
 
-fn odd(row: &Json) -> Markup {
+fn anomalies(row: &Json) -> Markup {
     html! {
         @if !row.list(names::ODD).is_empty() {
             ul.notes { @for line in row.list(names::ODD) {

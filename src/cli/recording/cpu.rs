@@ -203,7 +203,7 @@ fn by_trace(
     let mut answer = Answer::new(columns(traces, &args.stack), rows)
         .with_summary(&summary_columns(), &summary)
         .matching(matching, "traces")
-        .without_rows(NoRows::Nothing);
+        .if_empty(NoRows::Nothing);
     if profile.samples.is_some() {
         answer = answer.total([("samples", group_digits(sum)), (METHOD, "total".to_owned())]);
     }
@@ -232,7 +232,7 @@ fn by_group(
     let answer = Answer::new(group_columns(group_by), rows)
         .with_summary(&summary_columns(), &summary)
         .matching(matching, "rows")
-        .without_rows(NoRows::Nothing);
+        .if_empty(NoRows::Nothing);
     let rows = recorded.show(cx, "cpu", &args.output, answer)?;
     nothing(cx, args, profile, question, matching);
     Ok(recorded.outcome(rows > 0))

@@ -100,7 +100,7 @@ fn show_calls(
     let answer = Answer::new(call_columns(), rows)
         .with_summary(&call_summary_columns(), &summary)
         .matching(matching, "calls")
-        .without_rows(NoRows::Nothing);
+        .if_empty(NoRows::Nothing);
     let rows = recorded.show(cx, "cputime", &args.shown.output, answer)?;
     if matching == 0 && !recorded.profile.calls.is_empty() {
         args.input.note(cx, "no call matches");

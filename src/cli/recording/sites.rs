@@ -86,7 +86,7 @@ pub(crate) fn run(cx: &RunContext, args: &SitesArgs) -> anyhow::Result<Outcome> 
     let mut answer = Answer::new(columns(traces, &args.shown.stack, sites), rows)
         .with_summary(&summary_columns(), &summary)
         .matching(matching.rows, "sites")
-        .without_rows(NoRows::Nothing);
+        .if_empty(NoRows::Nothing);
     if sites.is_some() {
         answer = answer.total([
             ("live", group_digits(matching.live_bytes)),

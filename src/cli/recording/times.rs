@@ -61,7 +61,7 @@ pub(super) fn show(
     let mut answer = Answer::new(columns(of, traces, stack), rows)
         .with_summary(&summary_columns(), &summary)
         .matching(matching, "rows")
-        .without_rows(NoRows::Nothing);
+        .if_empty(NoRows::Nothing);
     if summary.of.is_some() {
         let total = u64::try_from(total_ms).map(group_digits).unwrap_or_default();
         answer = answer.total([("ms", total), (of.title(), "whole time".to_owned())]);

@@ -100,7 +100,7 @@ pub(crate) fn run(cx: &RunContext, args: &TracesArgs) -> anyhow::Result<Outcome>
                 row.stack.lines(INDENT).into_iter().chain(gap).collect()
             })
             .matching(matching, "traces")
-            .without_rows(NoRows::Nothing);
+            .if_empty(NoRows::Nothing);
         recorded.show(cx, "traces", &args.output, answer)?;
     }
     Ok(recorded.outcome(shown > 0))

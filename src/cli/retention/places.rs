@@ -122,7 +122,7 @@ pub(crate) fn run(cx: &RunContext, args: &PlacesArgs) -> anyhow::Result<Outcome>
     let Some((rows, matching)) = found else {
         let none = Answer::new(columns(whole), None)
             .with_summary(&reachable::summary_columns(), &session.graph.tree)
-            .without_rows(NoRows::Nothing);
+            .if_empty(NoRows::Nothing);
         session.show(cx, "places", &args.output, none)?;
         arguments::note_no_start(cx, &args.input, args.of.as_ref(), &session.dump_graph());
         return Ok(session.outcome(false));
@@ -133,7 +133,7 @@ pub(crate) fn run(cx: &RunContext, args: &PlacesArgs) -> anyhow::Result<Outcome>
     let answer = Answer::new(columns(whole), rows)
         .with_summary(&reachable::summary_columns(), &session.graph.tree)
         .matching(matching, "places")
-        .without_rows(NoRows::Nothing)
+        .if_empty(NoRows::Nothing)
         .total([
             ("retained", group_digits(whole.bytes)),
             ("%", whole.percent(whole.bytes)),

@@ -72,7 +72,7 @@ pub(crate) fn run(cx: &RunContext, args: &RootsArgs) -> anyhow::Result<Outcome> 
     let answer = Answer::new(columns(Some(summary), whole), lines)
         .with_summary(&summary_columns(), &RootsSummary { found: &found, roots })
         .matching(found.total, "roots")
-        .without_rows(NoRows::Nothing);
+        .if_empty(NoRows::Nothing);
     let answer = if found.total == 0 {
         answer
     } else {

@@ -314,7 +314,7 @@ impl QueryService {
     }
 
     /// Returns an idle or new worker to which the question was sent.
-    fn asked_worker(&self, question: &PageQuestion, kind: WorkerKind) -> anyhow::Result<Worker> {
+    fn send_to_worker(&self, question: &PageQuestion, kind: WorkerKind) -> anyhow::Result<Worker> {
         let idle = {
             let mut idle = lock(&self.idle);
             let last = idle.iter().rposition(|(worker, _)| worker.kind() == kind);
@@ -346,7 +346,7 @@ impl QueryService {
         let (started, time) = (Instant::now(), self.limits.time);
         let _ = state.send(JobState::Running(TaskProgress::default()));
         let question = PageQuestion::Page { target: key.target.clone(), is_json: key.is_json };
-        let mut worker = self.asked_worker(&question, kind)?;
+        let mut worker = self.send_to_worker(&question, kind)?;
         // Time until which it counts as short.
         let mut short = (kind == WorkerKind::Short && SHORT < time).then_some(SHORT);
         loop {

@@ -7,8 +7,6 @@ pub(crate) mod color;
 pub(crate) mod commands;
 pub(crate) mod containers;
 pub(crate) mod context;
-#[cfg(target_os = "linux")]
-pub(crate) mod doors;
 pub(crate) mod durations;
 pub(crate) mod facts;
 pub(crate) mod frameworks;
@@ -36,4 +34,6 @@ pub(crate) mod spool;
 pub(crate) mod stack;
 pub(crate) mod terminal;
 pub(crate) mod unreachable;
+#[cfg(target_os = "linux")]
+pub(crate) mod user_files;
 pub(crate) mod worker;

@@ -43,13 +43,13 @@ impl SeveralInput {
 
 /// A dump in the list of dumps of a JSON document.
 #[derive(Debug, Clone)]
-pub(crate) struct OneDump {
+pub(crate) struct DumpOutcome {
     pub(crate) path: String,
     pub(crate) created_ms: u64,
     pub(crate) damaged: Option<bool>,
 }
 
-impl OneDump {
+impl DumpOutcome {
     /// Creates the entry for an open file.
     pub(crate) fn from_source(source: &impl AnswerSource, created_ms: u64) -> Self {
         let DumpHeader { path, is_damaged: damaged, .. } = source.header();

@@ -48,7 +48,7 @@ pub(super) fn show(
             ("name", "all".to_owned()),
         ])
         // Explained by a note.
-        .without_rows(NoRows::Nothing);
+        .if_empty(NoRows::Nothing);
     session.show_as(cx, "threads", format, style, answer)?;
     Ok(())
 }

@@ -73,7 +73,7 @@ pub(super) fn show(
         .matching(found.report.matching, "threads")
         .with_lines_below(|thread| stacks.map(|locals| stack(summary, thread, locals)).unwrap_or_default())
         // Explained by a note.
-        .without_rows(NoRows::Nothing);
+        .if_empty(NoRows::Nothing);
     session.show_as(cx, "threads", format, style, answer)?;
     Ok(())
 }

@@ -30,7 +30,7 @@ pub(super) fn run(
     let answer = Answer::new(columns(), found.rows.iter().copied())
         .with_summary(&summary_columns(), &found)
         .matching(found.matching, "threads")
-        .without_rows(NoRows::Nothing);
+        .if_empty(NoRows::Nothing);
     let rows = recorded.show_as(cx, "threads", format, style, answer)?;
     if found.matching == 0 && !recorded.profile.threads.is_empty() {
         let threads = group_digits(recorded.profile.threads.len() as u64);

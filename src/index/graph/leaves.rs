@@ -28,7 +28,7 @@ pub(crate) const OUTSIDE: u32 = u32::MAX - 1;
 const CHUNK: usize = 1 << 16;
 
 /// Immediate dominators of all nodes, in the core or peeled.
-pub(crate) struct Forest {
+pub(crate) struct DominatorForest {
     /// Dominator of each node: a node, [`OUTSIDE`], or [`NONE`] if it cannot be reached. A node to which only
     /// unreachable nodes refer may have one of them as dominator.
     pub(crate) dominators: Array<u32>,
@@ -47,7 +47,7 @@ pub(crate) fn attach(
     peeled: PeelView<'_>,
     mut found: Dominators,
     referrers: AdjacencyView<'_>,
-) -> io::Result<Forest> {
+) -> io::Result<DominatorForest> {
     let numbers = core.numbers();
     let nodes = numbers.nodes(arena)?;
     {
@@ -91,7 +91,7 @@ pub(crate) fn attach(
             meeting.settle(hub, span, referrers);
         }
     }
-    Ok(Forest { dominators, order: found.order, core: found.dominators, reached: found.reached })
+    Ok(DominatorForest { dominators, order: found.order, core: found.dominators, reached: found.reached })
 }
 
 /// Placeholder for the dominator of a peeled node with several referrers, until it is found.

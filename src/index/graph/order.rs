@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use rayon::prelude::*;
 
 use super::graph_view::NONE;
-use super::leaves::{Forest, OUTSIDE};
+use super::leaves::{DominatorForest, OUTSIDE};
 use super::peel::{MAX_LEVEL, PeelView};
 use super::tree::APART;
 use crate::storage::prefetch::prefetch;
@@ -85,7 +85,7 @@ const CHUNK: usize = 1 << 16;
 /// Puts the dominator tree in order: computes retained weights, and assigns a position to each node.
 pub(crate) fn order(
     arena: &ScratchArena,
-    forest: Forest,
+    forest: DominatorForest,
     peeled: PeelView<'_>,
     weights: WeightsView<'_>,
     progress: &dyn Progress,
@@ -102,7 +102,7 @@ pub(crate) fn order(
 
 fn order_by<S: RetainedSum>(
     arena: &ScratchArena,
-    forest: Forest,
+    forest: DominatorForest,
     peeled: PeelView<'_>,
     weights: WeightsView<'_>,
     progress: &dyn Progress,
@@ -119,7 +119,7 @@ fn order_by<S: RetainedSum>(
             }
         },
     );
-    let Forest { dominators, core, order, reached } = forest;
+    let DominatorForest { dominators, core, order, reached } = forest;
     {
         let sums = Sums::<S> { retained: S::as_atomic(&mut retained), counts: atomic_u32(&mut counts) };
         add_up_leaves(&dominators, peeled, &sums);

@@ -34,7 +34,7 @@ pub enum LayoutSource {
 
 /// The layout of a dump's JVM, with its evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-pub struct Fit {
+pub struct FittedLayout {
     /// Chosen layout.
     #[serde(flatten)]
     pub layout: Layout,
@@ -124,12 +124,12 @@ pub(crate) fn states_sizes(summary: &Summary) -> bool {
 }
 
 /// Returns the layout that explains most measurements of a dump.
-pub(crate) fn fit(summary: &Summary) -> Fit {
+pub(crate) fn fit(summary: &Summary) -> FittedLayout {
     let sizes_stated = states_sizes(summary);
     if summary.version() == Version::V1_0_3 {
         let evidence = Evidence::default();
         let source = if sizes_stated { LayoutSource::StatedSizes } else { LayoutSource::Assumed };
-        return Fit { layout: Layout::ANDROID, source, sizes_stated, evidence };
+        return FittedLayout { layout: Layout::ANDROID, source, sizes_stated, evidence };
     }
     let sites = summary.classes().iter().any(|class| class.site_size.get() > 0);
     let measured = LayoutMeasurements::new(summary, sizes_stated);
@@ -140,7 +140,7 @@ pub(crate) fn fit(summary: &Summary) -> Fit {
     };
     // Ties go to the first: common layouts come first, and the packing of the JVM's own version before the
     // other.
-    let mut best: Option<(i64, Fit)> = None;
+    let mut best: Option<(i64, FittedLayout)> = None;
     let mut known: Vec<((Packing, u8), Vec<FieldCounts>)> = Vec::new();
     for layout in candidates(summary) {
         let key = (layout.packing, layout.word_bytes);
@@ -151,11 +151,11 @@ pub(crate) fn fit(summary: &Summary) -> Fit {
         let own = known.iter().find(|(other, _)| *other == key).map_or(&[][..], |(_, own)| own);
         let best_score = best.map(|(score, _)| score);
         if let Some(evidence) = measured.weigh(&layout, own, best_score) {
-            best = Some((evidence.score(), Fit { layout, source, sizes_stated, evidence }));
+            best = Some((evidence.score(), FittedLayout { layout, source, sizes_stated, evidence }));
         }
     }
     best.map_or(
-        Fit {
+        FittedLayout {
             layout: Layout::COMMON,
             source: LayoutSource::Assumed,
             sizes_stated,

@@ -11,7 +11,7 @@
 
 use hprof_values::BasicType;
 
-use super::fit::{self, Fit, LayoutSource, STACK_CHUNK, Shapes};
+use super::fit::{self, FittedLayout, LayoutSource, STACK_CHUNK, Shapes};
 use super::measured;
 use super::object_layout::{FieldCounts, Layout, LayoutOverride, align_up, statics_bytes};
 use crate::model::measurements::Lengths;
@@ -36,7 +36,7 @@ pub enum SizeSource {
 #[derive(Debug, Clone)]
 pub struct Sizes {
     /// Layout, with its evidence.
-    pub fit: Fit,
+    pub fit: FittedLayout,
     /// Instance size and its origin, by class number.
     instances: Vec<(u64, SizeSource)>,
     /// Size of the class object, by class number; 0 if the class is not dumped.

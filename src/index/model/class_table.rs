@@ -22,7 +22,7 @@ pub struct ClassTable {
     above: Vec<u32>,
     /// Size of the fields that a class declares, and of all its fields with inherited ones, in bytes, by
     /// class number.
-    bytes: Vec<(u32, u64)>,
+    field_bytes: Vec<(u32, u64)>,
 }
 
 impl ClassTable {
@@ -42,9 +42,9 @@ impl ClassTable {
             stack.extend(row(&subclasses, &starts, class).iter().rev());
         }
         let mut table =
-            Self { superclasses, order, subclasses, starts, above: Vec::new(), bytes: Vec::new() };
+            Self { superclasses, order, subclasses, starts, above: Vec::new(), field_bytes: Vec::new() };
         let own = |class: ClassNumber| own_bytes.get(class.0 as usize).copied().unwrap_or(0);
-        table.bytes = table.derive(|class, above: Option<&(u32, u64)>| {
+        table.field_bytes = table.derive(|class, above: Option<&(u32, u64)>| {
             let inherited = above.map_or(0, |(_, bytes)| *bytes);
             (own(class), inherited.saturating_add(own(class).into()))
         });
@@ -72,14 +72,14 @@ impl ClassTable {
 
     /// Returns the size in an instance of the fields that a class itself declares, in bytes.
     #[inline]
-    pub fn own_bytes(&self, class: ClassNumber) -> u32 {
-        self.bytes.get(class.0 as usize).map_or(0, |(own, _)| *own)
+    pub fn own_field_bytes(&self, class: ClassNumber) -> u32 {
+        self.field_bytes.get(class.0 as usize).map_or(0, |(own, _)| *own)
     }
 
     /// Returns the size in an instance of all fields of a class, including inherited ones, in bytes.
     #[inline]
     pub fn bytes(&self, class: ClassNumber) -> u64 {
-        self.bytes.get(class.0 as usize).map_or(0, |(_, bytes)| *bytes)
+        self.field_bytes.get(class.0 as usize).map_or(0, |(_, bytes)| *bytes)
     }
 
     /// Returns a class and all its superclasses, from the class upwards.

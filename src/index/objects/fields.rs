@@ -112,7 +112,7 @@ pub fn places(summary: &Summary, name: &str) -> Vec<Option<FieldPlace>> {
     table.derive(|class, above: Option<&Option<FieldPlace>>| {
         find(summary, class, name, usize::MAX).or_else(|| {
             let FieldPlace { kind, at } = (*above?)?;
-            Some(FieldPlace { kind, at: at.checked_add(table.own_bytes(class))? })
+            Some(FieldPlace { kind, at: at.checked_add(table.own_field_bytes(class))? })
         })
     })
 }
@@ -177,7 +177,7 @@ impl<'a> Fields<'a> {
             if let Some(place) = find(self.summary, class, name, bytes.len()) {
                 return place.value(bytes, self.summary.id_size());
             }
-            bytes = bytes.get(table.own_bytes(class) as usize..)?;
+            bytes = bytes.get(table.own_field_bytes(class) as usize..)?;
             class = table.superclass_with_fields(class)?;
         }
         None

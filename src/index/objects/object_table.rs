@@ -64,7 +64,7 @@ impl RecordPlaces {
             }
             BlockPlace::Run(mut at) => {
                 for _ in 0..within {
-                    at = heap::visit_one(bytes, id_size, at, bytes.len(), &mut Hop).ok()?;
+                    at = heap::visit_one(bytes, id_size, at, bytes.len(), &mut SkipVisitor).ok()?;
                 }
                 Some(at as u64)
             }
@@ -112,8 +112,8 @@ enum BlockPlace {
 }
 
 /// Visitor that skips records.
-pub(super) struct Hop;
-impl HeapVisitor<'_> for Hop {}
+pub(super) struct SkipVisitor;
+impl HeapVisitor<'_> for SkipVisitor {}
 
 impl ObjectTable {
     /// Returns the number of objects.

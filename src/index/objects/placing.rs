@@ -16,7 +16,7 @@ use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArra
 use hprof_values::ObjectId;
 
 use super::address_index::AddressIndex;
-use super::object_table::{BLOCK, Hop, RecordPlaces, width};
+use super::object_table::{BLOCK, RecordPlaces, SkipVisitor, width};
 use crate::graph::numbers::ObjectIndex;
 use crate::model::summary::Summary;
 use crate::records::chunks::Plan;
@@ -437,7 +437,7 @@ impl Placing<'_> {
                 let mut at = usize::try_from(*start).unwrap_or(usize::MAX);
                 for place in places.iter_mut().take(count - first) {
                     *place = (*place).max(at as u64);
-                    at = heap::visit_one(source.bytes, id_size, at, source.bytes.len(), &mut Hop)
+                    at = heap::visit_one(source.bytes, id_size, at, source.bytes.len(), &mut SkipVisitor)
                         .unwrap_or(at);
                 }
             }

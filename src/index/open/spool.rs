@@ -54,7 +54,7 @@ impl SpooledCopy {
             if part.is_empty() {
                 break;
             }
-            if let Err(error) = room.pass(part).and_then(|()| room.write_at(at, part)) {
+            if let Err(error) = room.receive(part).and_then(|()| room.write_at(at, part)) {
                 return Err(fail(room.no_room().map_or(error.to_string(), |no_room| no_room.to_string())));
             }
             at += part.len() as u64;

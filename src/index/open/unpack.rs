@@ -243,7 +243,7 @@ impl Output for Copy<'_> {
         Ok(())
     }
 
-    fn pass(&self, bytes: &[u8]) -> io::Result<()> {
+    fn receive(&self, bytes: &[u8]) -> io::Result<()> {
         let mut passed = self.lock_progress();
         passed.hash.update(bytes);
         passed.len += bytes.len() as u64;

@@ -66,7 +66,7 @@ impl Classes {
         let sums = table.derive(|number, above: Option<&Option<u64>>| {
             let has_superclass = summary.class(number).is_some_and(|class| class.super_class.get() != NONE);
             let above = above.copied().unwrap_or((!has_superclass).then_some(0));
-            above.map(|above| above.saturating_add(table.own_bytes(number).into()))
+            above.map(|above| above.saturating_add(table.own_field_bytes(number).into()))
         });
         let known = summary.classes().iter().zip(sums).filter(|(class, _)| class.id.get() != 0);
         Self(known.map(|(class, sum)| (class.id.into(), sum.filter(|_| class.is_dumped()))).collect())

@@ -129,13 +129,13 @@ impl Own {
 
     /// Parses the contents of `/proc/self/status`.
     fn from_status(status: &str) -> Self {
-        let bytes = |name| kilobytes(status, name).unwrap_or(0);
+        let bytes = |name| bytes_of_line(status, name).unwrap_or(0);
         Self { private: bytes("RssAnon"), data: bytes("VmData"), addresses: bytes("VmSize") }
     }
 }
 
 /// Returns the number of a line `NAME:   123 kB`, in bytes.
-fn kilobytes(text: &str, name: &str) -> Option<u64> {
+fn bytes_of_line(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
@@ -148,7 +148,7 @@ mod system {
 
     /// Returns the free memory of the machine.
     pub(crate) fn free() -> Option<u64> {
-        super::kilobytes(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable")
+        super::bytes_of_line(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable")
     }
 
     /// Returns the memory left by the control groups of this process.
@@ -303,10 +303,10 @@ mod tests {
     #[test]
     fn memory_files_of_linux_are_read() {
         let meminfo = "MemTotal:       24600000 kB\nMemFree:          120 kB\nMemAvailable:   2048 kB\n";
-        assert_eq!(kilobytes(meminfo, "MemAvailable"), Some(2 << 20));
-        assert_eq!(kilobytes(meminfo, "Mem"), None);
-        assert_eq!(kilobytes("MemAvailable: many kB", "MemAvailable"), None);
-        assert_eq!(kilobytes("", "MemAvailable"), None);
+        assert_eq!(bytes_of_line(meminfo, "MemAvailable"), Some(2 << 20));
+        assert_eq!(bytes_of_line(meminfo, "Mem"), None);
+        assert_eq!(bytes_of_line("MemAvailable: many kB", "MemAvailable"), None);
+        assert_eq!(bytes_of_line("", "MemAvailable"), None);
         let status = "Name:\thprof-cli\nVmSize:\t  4000 kB\nRssAnon:\t     3 kB\nVmData:\t     20 kB\n";
         assert_eq!(Own::from_status(status), Own { private: 3 << 10, data: 20 << 10, addresses: 4000 << 10 });
         assert_eq!(Own::from_status("nothing"), Own::default());

@@ -329,7 +329,7 @@ impl UnpackShared<'_> {
     /// Passes bytes to the output in file order; returns their offset.
     fn pass(&self, state: &mut MutexGuard<'_, UnpackState>, bytes: &[u8]) -> io::Result<u64> {
         let at = state.len;
-        self.out.pass(bytes)?;
+        self.out.receive(bytes)?;
         state.len += bytes.len() as u64;
         Ok(at)
     }

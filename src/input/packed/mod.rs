@@ -142,7 +142,7 @@ pub trait Output: Sync {
     ///
     /// # Errors
     /// If they cannot be processed.
-    fn pass(&self, bytes: &[u8]) -> io::Result<()>;
+    fn receive(&self, bytes: &[u8]) -> io::Result<()>;
 
     /// Writes bytes that were passed, at their offset. Called by many threads, in any order.
     ///

@@ -19,7 +19,7 @@ const PARTS: usize = 4;
 pub(super) fn copy(reader: &mut dyn Read, out: &dyn Output) -> io::Result<UnpackOutcome> {
     let mut len = 0;
     let mut write = |bytes: &[u8]| {
-        out.pass(bytes)?;
+        out.receive(bytes)?;
         out.write_at(len, bytes)?;
         len += bytes.len() as u64;
         io::Result::Ok(())

@@ -64,12 +64,12 @@ pub struct ReferenceGroupRow {
 
 /// Reader of the references and referrers of the objects of a heap.
 #[derive(Debug)]
-pub struct Refs<'a> {
+pub struct ReferenceLister<'a> {
     view: &'a View<'a>,
     objects: ObjectReader<'a>,
 }
 
-impl<'a> Refs<'a> {
+impl<'a> ReferenceLister<'a> {
     /// Creates a reader of the references of objects that `view` describes.
     pub fn new(view: &'a View<'a>) -> Self {
         Self { view, objects: view.edges.dump.objects }

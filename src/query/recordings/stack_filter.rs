@@ -15,7 +15,7 @@ pub struct StackFilter {
 
 impl StackFilter {
     /// Applies the filter to each distinct frame of the traces once.
-    pub fn matcher<'a>(&self, traces: &'a Traces) -> Matcher<'a> {
+    pub fn matcher<'a>(&self, traces: &'a Traces) -> StackMatcher<'a> {
         let frames = |is_meant: &dyn Fn(&Frame) -> bool| -> Vec<bool> {
             (0u32..).map_while(|number| traces.frame(number)).map(is_meant).collect()
         };
@@ -26,7 +26,7 @@ impl StackFilter {
             let name = frame.qualified_method();
             self.methods.iter().any(|one| one.matches(&name))
         };
-        Matcher {
+        StackMatcher {
             traces,
             classes: (!self.classes.is_empty()).then(|| frames(&of_class)),
             methods: (!self.methods.is_empty()).then(|| frames(&of_method)),
@@ -48,7 +48,7 @@ impl StackFilter {
 
 /// A filter, applied to the traces of a profile.
 #[derive(Debug)]
-pub struct Matcher<'a> {
+pub struct StackMatcher<'a> {
     traces: &'a Traces,
     /// By frame number: `true` if the frame's class matches; `None` if classes are not filtered.
     classes: Option<Vec<bool>>,
@@ -56,7 +56,7 @@ pub struct Matcher<'a> {
     methods: Option<Vec<bool>>,
 }
 
-impl Matcher<'_> {
+impl StackMatcher<'_> {
     /// Returns whether the trace with this serial number matches. A missing trace matches only if the filter is empty.
     pub fn matches(&self, serial: TraceSerial) -> bool {
         if self.classes.is_none() && self.methods.is_none() {

@@ -130,7 +130,7 @@ impl Cipher {
         start.word(class.radix);
         start.word(tweak);
         let rounds = if bits < MANY_BITS { ROUNDS } else { FEW_ROUNDS };
-        let mut place = class.place(value);
+        let mut place = class.index_of(value);
         // A permutation of a power of two, of which the radix is more than half: it is applied until the result is an
         // index of the class.
         loop {

@@ -184,7 +184,7 @@ impl Records<'_, '_> {
             }
             while self.offset() < range.end {
                 let Some(record) = Record::at(bytes, self.offset()) else { return Ok(true) };
-                if self.other_record(&record)? {
+                if self.pass_on_other_record(&record)? {
                     return Ok(true);
                 }
             }
@@ -192,7 +192,7 @@ impl Records<'_, '_> {
         let mut ends = self.empty_records(bytes, bytes.len(), &mut is_open)?;
         // The records above exclude those too short for their contents.
         while let Some(record) = Record::at(bytes, ends).filter(|record| is_complete(record, bytes.len())) {
-            if self.other_record(&record)? {
+            if self.pass_on_other_record(&record)? {
                 return Ok(true);
             }
             ends = self.empty_records(bytes, bytes.len(), &mut is_open)?;
@@ -275,7 +275,7 @@ impl Records<'_, '_> {
                 tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT => {
                     self.heap(&record, record.length.into(), record.tag == tag::HEAP_DUMP)?
                 }
-                _ => self.other_record(&record)?,
+                _ => self.pass_on_other_record(&record)?,
             };
             if is_lost {
                 return Ok(true);
@@ -317,7 +317,7 @@ impl Records<'_, '_> {
     }
 
     /// Passes on a record that is not a heap dump. Returns `true` if it is truncated.
-    fn other_record(&mut self, record: &Record) -> io::Result<bool> {
+    fn pass_on_other_record(&mut self, record: &Record) -> io::Result<bool> {
         match record.tag {
             // Flags, four numbers of bytes and objects, then sites; numbers of samples, then traces.
             tag::ALLOC_SITES => self.table(record, 34, 25),

@@ -29,7 +29,7 @@ impl Class {
 
     /// Returns the index of a value in this class.
     #[inline(always)]
-    pub(super) const fn place(self, value: u64) -> u64 {
+    pub(super) const fn index_of(self, value: u64) -> u64 {
         let at = value.wrapping_sub(self.start);
         if at < self.first { at } else { value.wrapping_sub(self.second).wrapping_add(self.first) }
     }
@@ -47,7 +47,7 @@ impl Class {
     /// Returns the value `by` indices further, wrapping around after the last.
     #[inline(always)]
     pub(super) const fn advance(self, value: u64, by: u64) -> u64 {
-        let (place, rest) = (self.place(value), self.radix - by);
+        let (place, rest) = (self.index_of(value), self.radix - by);
         self.value(if place >= rest { place - rest } else { place + by })
     }
 

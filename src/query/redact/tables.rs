@@ -63,7 +63,7 @@ impl Tables {
     pub(super) fn value(&self, class: Class, kind: BasicType, value: u64) -> u64 {
         let number = usize::from(kind.code()) << 1 | (value >> 31 & 1) as usize;
         let tweaks = self.tweaks.get(number % TWEAKS).copied().unwrap_or_default();
-        let mut place = class.place(value) as u32;
+        let mut place = class.index_of(value) as u32;
         // Applied until the result is an index of the class.
         loop {
             let (mut left, mut right) = ((place >> LOW) as u16, place as u16 & 0x7fff);

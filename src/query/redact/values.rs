@@ -71,7 +71,7 @@ impl<'a> Mapping<'a> {
 
     /// Replaces the value of an instance or static field. `offset` is the offset of the field from the plan, `holder` the
     /// number of the object.
-    fn value(
+    fn replace_value(
         &self,
         kind: BasicType,
         treatment: FieldTreatment,
@@ -179,7 +179,7 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
                 if to <= record.end {
                     let offset = mapping.offsets.get(*field as usize).copied().unwrap_or_default();
                     let treatment = mapping.treatment(*treatment, record.id, rules);
-                    mapping.value(*kind, treatment, (offset, holder), out.part(from, to), counts);
+                    mapping.replace_value(*kind, treatment, (offset, holder), out.part(from, to), counts);
                 } else if from < record.end {
                     out.part(from, record.end).fill(0);
                 }
@@ -227,7 +227,7 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
             if constant.kind != BasicType::Object {
                 let value = out.get_mut(at + 3..at + 3 + size).unwrap_or_default();
                 let offset = mapping.contents.offset(field_hash(class, "constant"));
-                mapping.value(constant.kind, FieldTreatment::Mapped, (offset, holder), value, counts);
+                mapping.replace_value(constant.kind, FieldTreatment::Mapped, (offset, holder), value, counts);
             }
             at += 3 + size;
         }
@@ -241,7 +241,7 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
                 let treatment = treatment.in_instance(0, mapping.options.strict_numbers);
                 let value = out.get_mut(at + w + 1..at + w + 1 + size).unwrap_or_default();
                 let offset = mapping.contents.offset(field_hash(class, name));
-                mapping.value(field.kind, treatment, (offset, holder), value, counts);
+                mapping.replace_value(field.kind, treatment, (offset, holder), value, counts);
             }
             at += w + 1 + size;
         }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::object_chunks;
 use super::of_classes::{Columns, OfClasses};
 use super::{
-    Batch, Column, ColumnNames, ColumnSet, Context, Definition, Lookup, Operator, PreparedData, Table,
-    TableChunk, TableQuery, classes,
+    Batch, Column, ColumnNames, ColumnSet, Definition, Lookup, Operator, PreparedData, Table, TableChunk,
+    TableContext, TableQuery, classes,
 };
 use hprof_base::dictionary::names;
 use hprof_index::model::tables::ClassKind;
@@ -48,7 +48,7 @@ pub(super) fn definition() -> Definition {
 }
 
 impl<'a> Arrays<'a> {
-    pub(super) fn new(context: Arc<Context<'a>>) -> Self {
+    pub(super) fn new(context: Arc<TableContext<'a>>) -> Self {
         let all = context.dump.summary.numbered_classes();
         let arrays = all.filter(|(_, class)| class.kind() != ClassKind::Instance).map(|(number, _)| number);
         let classes = ClassSet::from_classes(context.dump.summary, &arrays.collect::<Vec<_>>());

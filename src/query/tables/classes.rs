@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{
-    Batch, Column, ColumnNames, ColumnSet, Context, Definition, Lookup, LookupKey, Operator, Table,
-    TableChunk, TableQuery,
+    Batch, Column, ColumnNames, ColumnSet, Definition, Lookup, LookupKey, Operator, Table, TableChunk,
+    TableContext, TableQuery,
 };
 use hprof_base::dictionary::names;
 use hprof_index::model::summary::ClassNumber;
@@ -17,7 +17,7 @@ use hprof_values::ObjectId;
 
 /// Table with a row for each class.
 pub(super) struct Classes<'a> {
-    context: Arc<Context<'a>>,
+    context: Arc<TableContext<'a>>,
     definition: Definition,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn definition() -> Definition {
 }
 
 impl<'a> Classes<'a> {
-    pub(super) fn new(context: Arc<Context<'a>>) -> Self {
+    pub(super) fn new(context: Arc<TableContext<'a>>) -> Self {
         Self { context, definition: definition() }
     }
 
@@ -91,7 +91,7 @@ impl Table for Classes<'_> {
 
     fn read(&self, chunk: &TableChunk, _: ColumnSet, batch: &mut Batch) -> io::Result<()> {
         let TableChunk::Rows(rows) = chunk else { return Ok(()) };
-        let Context { dump, sizes, .. } = &*self.context;
+        let TableContext { dump, sizes, .. } = &*self.context;
         let summary = dump.summary;
         for (number, class) in self.shown_classes(rows.clone()) {
             batch.column(0).id(class.class_object());
@@ -111,7 +111,7 @@ impl Table for Classes<'_> {
 }
 
 /// Returns the numbers of the classes with this name, or of the class with this class object.
-pub(super) fn find(context: &Context<'_>, key: &LookupKey) -> Vec<ClassNumber> {
+pub(super) fn find(context: &TableContext<'_>, key: &LookupKey) -> Vec<ClassNumber> {
     match key {
         LookupKey::Integer(id) => context.class_of_id(*id).into_iter().collect(),
         LookupKey::Text(name) => context.classes_named(name).to_vec(),

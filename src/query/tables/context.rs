@@ -18,7 +18,7 @@ use hprof_values::ObjectId;
 
 /// A dump, and data shared by several of its tables.
 #[derive(Debug)]
-pub struct Context<'a> {
+pub struct TableContext<'a> {
     /// The dump.
     pub dump: Dump<'a>,
     /// Sizes of objects.
@@ -52,7 +52,7 @@ pub struct About {
     pub text_key: TextKey,
 }
 
-impl<'a> Context<'a> {
+impl<'a> TableContext<'a> {
     /// Creates the context of a dump.
     pub fn new(dump: &Dump<'a>, about: About, frameworks: Frameworks) -> Self {
         let summary = dump.summary;

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 
 use super::{
-    Batch, Column, ColumnNames, ColumnSet, Context, Definition, Lookup, LookupKey, Operator, Table,
-    TableChunk, TableQuery,
+    Batch, Column, ColumnNames, ColumnSet, Definition, Lookup, LookupKey, Operator, Table, TableChunk,
+    TableContext, TableQuery,
 };
 use hprof_base::dictionary::names;
 use hprof_index::model::summary::ClassNumber;
@@ -15,7 +15,7 @@ use hprof_values::BasicType;
 
 /// Table with a row for each field that a class declares: its instance fields, then its static fields.
 pub(super) struct Fields<'a> {
-    context: Arc<Context<'a>>,
+    context: Arc<TableContext<'a>>,
     definition: Definition,
     /// Number of the first row of each class, followed by the total number of rows.
     first: OnceLock<Vec<usize>>,
@@ -42,7 +42,7 @@ pub(super) fn definition() -> Definition {
 }
 
 impl<'a> Fields<'a> {
-    pub(super) fn new(context: Arc<Context<'a>>) -> Self {
+    pub(super) fn new(context: Arc<TableContext<'a>>) -> Self {
         Self { context, definition: definition(), first: OnceLock::new() }
     }
 

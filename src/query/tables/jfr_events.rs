@@ -7,7 +7,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::{Batch, Column, ColumnSet, Context, Definition, Table, TableChunk, TableQuery};
+use super::{Batch, Column, ColumnSet, Definition, Table, TableChunk, TableContext, TableQuery};
 use hprof_base::dictionary::names;
 use hprof_jfr::values::ConstantNumber;
 use hprof_jfr::{Chunk, ChunkSpan, ChunkTables, Recording, chunk};
@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 
 /// Table with a row for each event.
 pub(super) struct JfrEvents<'a> {
-    context: Arc<Context<'a>>,
+    context: Arc<TableContext<'a>>,
     definition: Definition,
     parts: EventParts,
 }
@@ -73,7 +73,7 @@ pub(super) fn definition() -> Definition {
 }
 
 impl<'a> JfrEvents<'a> {
-    pub(super) fn new(context: Arc<Context<'a>>, file: Arc<FlightFile>) -> Self {
+    pub(super) fn new(context: Arc<TableContext<'a>>, file: Arc<FlightFile>) -> Self {
         Self { context, definition: definition(), parts: EventParts::new(file) }
     }
 }

@@ -42,7 +42,7 @@ use small::{allocation_sites, dumps, loaders, places, recorded, suspects, waste}
 
 pub use batch::{Batch, Cell, NO_NAME, Values};
 pub use column_names::{ColumnNames, NameList};
-pub use context::{About, Context};
+pub use context::{About, TableContext};
 pub use definition::{Column, ColumnSet, ColumnType, Definition};
 pub use of_class::NoClass;
 
@@ -233,7 +233,7 @@ type TableKind = (fn() -> Definition, TableRows);
 /// How a table produces its rows.
 enum TableRows {
     /// In chunks.
-    InChunks(for<'a> fn(Arc<Context<'a>>) -> Box<dyn Table + 'a>),
+    InChunks(for<'a> fn(Arc<TableContext<'a>>) -> Box<dyn Table + 'a>),
     /// All at once when the first is read.
     AtOnce(small::MakeRows),
 }
@@ -274,7 +274,7 @@ const TABLES: [TableKind; 20] = [
 
 /// All tables of a dump.
 pub struct Tables<'a> {
-    context: Arc<Context<'a>>,
+    context: Arc<TableContext<'a>>,
     all: Vec<Box<dyn Table + 'a>>,
 }
 
@@ -287,7 +287,7 @@ impl<'a> Tables<'a> {
     /// Creates the tables of a dump, with the given rules about frameworks.
     pub fn with_frameworks(dump: &Dump<'a>, about: About, frameworks: Frameworks) -> Self {
         let recording = about.recording.clone();
-        let context = Arc::new(Context::new(dump, about, frameworks));
+        let context = Arc::new(TableContext::new(dump, about, frameworks));
         let open = |(definition, rows): &TableKind| match rows {
             InChunks(open) => open(context.clone()),
             AtOnce(make) => small::open(&context, definition(), *make),
@@ -301,7 +301,7 @@ impl<'a> Tables<'a> {
     }
 
     /// Returns the context of the tables.
-    pub fn context(&self) -> &Context<'a> {
+    pub fn context(&self) -> &TableContext<'a> {
         &self.context
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{Context, List, LookupKey, TableChunk};
+use super::{List, LookupKey, TableChunk, TableContext};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_model::objects::class_set::ClassSet;
@@ -14,7 +14,7 @@ use hprof_model::objects::class_set::ClassSet;
 const CHUNK: u32 = 1 << 14;
 
 /// Returns chunks of all objects, in the order of their IDs.
-pub(super) fn all_objects(context: &Context<'_>) -> Vec<TableChunk> {
+pub(super) fn all_objects(context: &TableContext<'_>) -> Vec<TableChunk> {
     ObjectIndex::chunks(context.dump.graph.objects.indices(), CHUNK)
         .into_iter()
         .map(TableChunk::Objects)
@@ -22,7 +22,7 @@ pub(super) fn all_objects(context: &Context<'_>) -> Vec<TableChunk> {
 }
 
 /// Returns chunks of all objects, smaller than those of [`all_objects`], for rows with long texts.
-pub(super) fn all_texts(context: &Context<'_>) -> Vec<TableChunk> {
+pub(super) fn all_texts(context: &TableContext<'_>) -> Vec<TableChunk> {
     ObjectIndex::chunks(context.dump.graph.objects.indices(), CHUNK / 8)
         .into_iter()
         .map(TableChunk::Objects)
@@ -46,13 +46,13 @@ fn parts(range: Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
 }
 
 /// Returns a chunk with the object of this ID; none if it is not in the dump.
-pub(super) fn of_id(context: &Context<'_>, key: &LookupKey) -> Vec<TableChunk> {
+pub(super) fn of_id(context: &TableContext<'_>, key: &LookupKey) -> Vec<TableChunk> {
     let LookupKey::Integer(id) = key else { return Vec::new() };
     context.object(*id).map(|object| listed_objects(List::from_objects(vec![object]))).unwrap_or_default()
 }
 
 /// Returns chunks of the instances of the given classes.
-pub(super) fn of_classes(context: &Context<'_>, classes: &[ClassNumber]) -> Vec<TableChunk> {
+pub(super) fn of_classes(context: &TableContext<'_>, classes: &[ClassNumber]) -> Vec<TableChunk> {
     if classes.is_empty() {
         return Vec::new();
     }
@@ -63,7 +63,7 @@ pub(super) fn of_classes(context: &Context<'_>, classes: &[ClassNumber]) -> Vec<
 
 /// Sorts all objects by class with a counting sort: by rank of the class number, objects without a class first. Returns the
 /// sorted list, and the start of each rank; rank 0 is for objects without a class.
-fn by_class(context: &Context<'_>, ranks: &[u32]) -> io::Result<(List, Vec<u32>)> {
+fn by_class(context: &TableContext<'_>, ranks: &[u32]) -> io::Result<(List, Vec<u32>)> {
     let graph = context.dump.graph;
     let labels = graph.labels();
     let rank = |object: u32| {
@@ -98,7 +98,7 @@ fn by_class(context: &Context<'_>, ranks: &[u32]) -> io::Result<(List, Vec<u32>)
 }
 
 /// Returns the rank of each class in the order of a key; equal keys have equal ranks.
-pub(super) fn ranks<K: Ord>(context: &Context<'_>, key: impl Fn(ClassNumber) -> K) -> Vec<u32> {
+pub(super) fn ranks<K: Ord>(context: &TableContext<'_>, key: impl Fn(ClassNumber) -> K) -> Vec<u32> {
     let mut sorted: Vec<(K, ClassNumber)> =
         context.dump.summary.numbered_classes().map(|(number, _)| (key(number), number)).collect();
     sorted.sort_unstable();
@@ -139,7 +139,7 @@ const FEW_LOOKUPS: u32 = 4;
 impl ByClass {
     fn sorted_objects<K: Ord>(
         &self,
-        context: &Context<'_>,
+        context: &TableContext<'_>,
         key: impl Fn(ClassNumber) -> K,
     ) -> io::Result<&SortedObjects> {
         if self.sorted.get().is_none() {
@@ -154,7 +154,7 @@ impl ByClass {
     /// Returns the objects in the order of a key.
     pub(super) fn get<K: Ord>(
         &self,
-        context: &Context<'_>,
+        context: &TableContext<'_>,
         key: impl Fn(ClassNumber) -> K,
     ) -> io::Result<List> {
         Ok(self.sorted_objects(context, key)?.list.clone())
@@ -163,7 +163,7 @@ impl ByClass {
     /// Returns chunks of the instances of the given classes, which have equal keys.
     pub(super) fn chunks_of_classes<K: Ord>(
         &self,
-        context: &Context<'_>,
+        context: &TableContext<'_>,
         classes: &[ClassNumber],
         key: impl Fn(ClassNumber) -> K,
     ) -> io::Result<Vec<TableChunk>> {

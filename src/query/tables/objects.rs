@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::object_chunks::{self, ByClass, objects_of};
 use super::{
-    Batch, Column, ColumnNames, ColumnSet, Context, Definition, List, Lookup, LookupKey, Operator,
-    PreparedData, Table, TableChunk, TableQuery, classes,
+    Batch, Column, ColumnNames, ColumnSet, Definition, List, Lookup, LookupKey, Operator, PreparedData,
+    Table, TableChunk, TableContext, TableQuery, classes,
 };
 use hprof_base::dictionary::names;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
@@ -37,7 +37,7 @@ pub(super) const KINDS: [&str; 4] = ["instance", "object_array", "primitive_arra
 
 /// Table with a row for each object.
 pub(super) struct Objects<'a> {
-    context: Arc<Context<'a>>,
+    context: Arc<TableContext<'a>>,
     definition: Definition,
     kinds: ColumnNames,
     by_name: ByClass,
@@ -68,7 +68,7 @@ pub(super) fn definition() -> Definition {
 }
 
 impl<'a> Objects<'a> {
-    pub(super) fn new(context: Arc<Context<'a>>) -> Self {
+    pub(super) fn new(context: Arc<TableContext<'a>>) -> Self {
         let kinds = Arc::new(KINDS.into_iter().collect());
         Self {
             context,
@@ -194,7 +194,7 @@ impl Table for Objects<'_> {
             add_ids(&self.context, &objects, |id| batch.column(ID).id(id));
         }
         if wanted.has(CLASS_ID) || wanted.has(CLASS) || wanted.has(KIND) {
-            each_class(&self.context, chunk, &objects, |object, class| {
+            for_each_object_with_class(&self.context, chunk, &objects, |object, class| {
                 batch.column(CLASS).name(class.map(|class| class.0));
                 batch.column(CLASS_ID).id(class.and_then(|class| self.context.class_id(class)));
                 if wanted.has(KIND) {
@@ -244,7 +244,11 @@ impl Objects<'_> {
 }
 
 /// Calls `add` with the ID of each of these objects; faster if they ascend.
-pub(super) fn add_ids(context: &Context<'_>, objects: &[ObjectIndex], mut add: impl FnMut(Option<ObjectId>)) {
+pub(super) fn add_ids(
+    context: &TableContext<'_>,
+    objects: &[ObjectIndex],
+    mut add: impl FnMut(Option<ObjectId>),
+) {
     if let [object] = objects {
         return add(context.id(*object));
     }
@@ -260,8 +264,8 @@ pub(super) fn add_ids(context: &Context<'_>, objects: &[ObjectIndex], mut add: i
 }
 
 /// Calls `add` with the class of each object of a chunk.
-pub(super) fn each_class(
-    context: &Context<'_>,
+pub(super) fn for_each_object_with_class(
+    context: &TableContext<'_>,
     chunk: &TableChunk,
     objects: &[ObjectIndex],
     mut add: impl FnMut(ObjectIndex, Option<ClassNumber>),
@@ -275,7 +279,7 @@ pub(super) fn each_class(
 }
 
 /// Returns the kind of an object, an index into [`KINDS`].
-pub(super) fn kind(context: &Context<'_>, object: ObjectIndex, class: Option<ClassNumber>) -> u32 {
+pub(super) fn kind(context: &TableContext<'_>, object: ObjectIndex, class: Option<ClassNumber>) -> u32 {
     let is_class = class.is_none() || class == context.dump.summary.java_lang_class();
     if is_class && context.dump.graph.class_of_class_object(object).is_some() {
         return 3;

@@ -8,8 +8,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::object_chunks;
 use super::of_classes::{Columns, OfClasses};
 use super::{
-    Batch, Column, ColumnSet, ColumnType, Context, Definition, Lookup, Operator, PreparedData, Table,
-    TableChunk, TableQuery,
+    Batch, Column, ColumnSet, ColumnType, Definition, Lookup, Operator, PreparedData, Table, TableChunk,
+    TableContext, TableQuery,
 };
 use hprof_base::dictionary::names;
 use hprof_base::naming::suggestions;
@@ -92,7 +92,7 @@ impl<'a> OfClass<'a> {
     ///
     /// # Errors
     /// [`NoClass`].
-    pub(super) fn new(context: Arc<Context<'a>>, name: &str, any_case: bool) -> Result<Self, NoClass> {
+    pub(super) fn new(context: Arc<TableContext<'a>>, name: &str, any_case: bool) -> Result<Self, NoClass> {
         let (base, subclasses) = match name.strip_suffix(SUBCLASSES) {
             Some(base) => (base, true),
             None => (name, false),
@@ -184,7 +184,12 @@ impl<'a> OfClass<'a> {
 }
 
 /// Returns the numbers of the matching classes.
-fn find(context: &Context<'_>, name: &str, base: &str, any_case: bool) -> Result<Vec<ClassNumber>, NoClass> {
+fn find(
+    context: &TableContext<'_>,
+    name: &str,
+    base: &str,
+    any_case: bool,
+) -> Result<Vec<ClassNumber>, NoClass> {
     let summary = context.dump.summary;
     let name_of = |class: &ClassNumber| context.class_names.get(class.0 as usize);
     // Classes of the name, and those whose names differ in case.
@@ -235,7 +240,7 @@ type Wants<'a> = (&'a str, BasicType);
 
 /// Returns the columns of a class, and the fields of the field columns: common columns, the fields of the class, then those of
 /// its superclasses. A name that equals an earlier column's name, ignoring case, gets a number as a suffix.
-fn columns<'a>(context: &Context<'a>, class: ClassNumber) -> (Vec<Column>, Vec<Wants<'a>>) {
+fn columns<'a>(context: &TableContext<'a>, class: ClassNumber) -> (Vec<Column>, Vec<Wants<'a>>) {
     let mut columns = vec![
         Column::new(names::OBJECT),
         Column::new(names::CLASS).few(),
@@ -274,7 +279,7 @@ fn columns<'a>(context: &Context<'a>, class: ClassNumber) -> (Vec<Column>, Vec<W
 
 /// Returns the locations of the columns' fields in instances of another class of the same name, matched by field name and type.
 /// If a field is shadowed, the first one is used.
-fn places(context: &Context<'_>, class: ClassNumber, wants: &[Wants<'_>]) -> Vec<Option<FieldPlace>> {
+fn places(context: &TableContext<'_>, class: ClassNumber, wants: &[Wants<'_>]) -> Vec<Option<FieldPlace>> {
     let mut known = FxHashMap::default();
     for slot in context.dump.objects.slots(class).take(MAX_COLUMNS) {
         known.entry((slot.name, slot.kind.code())).or_insert(slot.place);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Batch, ColumnSet, Context, PreparedData, TableChunk};
+use super::{Batch, ColumnSet, PreparedData, TableChunk, TableContext};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_model::objects::class_set::ClassSet;
@@ -13,7 +13,7 @@ const MANY: u64 = 8;
 
 /// The instances of given classes, as rows of a table.
 pub(super) struct OfClasses<'a> {
-    pub(super) context: Arc<Context<'a>>,
+    pub(super) context: Arc<TableContext<'a>>,
     pub(super) classes: ClassSet,
 }
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::object_chunks::{self, ByClass, ranges};
 use super::{
-    Batch, Column, ColumnNames, ColumnSet, Context, Definition, List, Lookup, LookupKey, Operator, Table,
-    TableChunk, TableQuery,
+    Batch, Column, ColumnNames, ColumnSet, Definition, List, Lookup, LookupKey, Operator, Table, TableChunk,
+    TableContext, TableQuery,
 };
 use hprof_base::dictionary::names;
 use hprof_base::parallel;
@@ -38,7 +38,7 @@ const STRENGTHS: [Strength; 5] =
 /// Table with a row for each reference: first those of records and stacks, by object; then those of objects to their
 /// class objects, by class.
 pub(super) struct Refs<'a> {
-    context: Arc<Context<'a>>,
+    context: Arc<TableContext<'a>>,
     definition: Definition,
     kinds: ColumnNames,
     strengths: ColumnNames,
@@ -69,7 +69,7 @@ pub(super) fn definition() -> Definition {
 }
 
 impl<'a> Refs<'a> {
-    pub(super) fn new(context: Arc<Context<'a>>) -> Self {
+    pub(super) fn new(context: Arc<TableContext<'a>>) -> Self {
         Self {
             context,
             definition: definition(),

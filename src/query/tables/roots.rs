@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::{
-    Batch, ColumnNames, ColumnSet, Context, Definition, Lookup, LookupKey, Operator, Table, TableChunk,
+    Batch, ColumnNames, ColumnSet, Definition, Lookup, LookupKey, Operator, Table, TableChunk, TableContext,
     TableQuery,
 };
 use hprof_base::dictionary::{Name, names};
@@ -15,7 +15,7 @@ use hprof_model::paths::root_report::RootRow;
 use super::fact_columns;
 
 /// Function for the value of a column.
-type GetValue = fn(&Context<'_>, &GcRoot) -> FactValue<'static>;
+type GetValue = fn(&TableContext<'_>, &GcRoot) -> FactValue<'static>;
 
 /// Columns: facts of a root by name, and their values without a row of the command `roots`.
 const COLUMNS: [(Name, GetValue); 6] = [
@@ -29,7 +29,7 @@ const COLUMNS: [(Name, GetValue); 6] = [
 
 /// Table with a row for each root.
 pub(super) struct Roots<'a> {
-    context: Arc<Context<'a>>,
+    context: Arc<TableContext<'a>>,
     definition: Definition,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn definition() -> Definition {
 }
 
 impl<'a> Roots<'a> {
-    pub(super) fn new(context: Arc<Context<'a>>) -> Self {
+    pub(super) fn new(context: Arc<TableContext<'a>>) -> Self {
         Self { context, definition: definition() }
     }
 }

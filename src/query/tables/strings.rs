@@ -8,7 +8,9 @@ use rustc_hash::FxHashMap;
 
 use super::object_chunks;
 use super::of_classes::OfClasses;
-use super::{Batch, Column, ColumnSet, Context, Definition, Lookup, Operator, Table, TableChunk, TableQuery};
+use super::{
+    Batch, Column, ColumnSet, Definition, Lookup, Operator, Table, TableChunk, TableContext, TableQuery,
+};
 use hprof_base::dictionary::names;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::objects::fields::Fields;
@@ -91,7 +93,7 @@ pub(super) fn definition() -> Definition {
 }
 
 impl<'a> Strings<'a> {
-    pub(super) fn new(context: Arc<Context<'a>>) -> Self {
+    pub(super) fn new(context: Arc<TableContext<'a>>) -> Self {
         let summary = context.dump.summary;
         let named = summary
             .numbered_classes()

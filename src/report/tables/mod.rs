@@ -176,7 +176,7 @@ pub fn write(
     let _prepared: Vec<PreparedData> = tables.iter().filter_map(prepare).collect();
     let forms: Vec<TableForm> =
         tables.iter().map(|source| TableForm::new(format, &source.shape)).collect::<io::Result<_>>()?;
-    let mut sink = Sink { forms: &forms, files, begin, part: None, written: Vec::new() };
+    let mut sink = TableFileWriter { forms: &forms, files, begin, part: None, written: Vec::new() };
     let mut put = |piece: &mut MadePart| {
         let piece = std::mem::take(piece);
         let table = piece.table;
@@ -386,7 +386,7 @@ enum Out {
 }
 
 /// Writer of the threads' results into files, in the order of rows.
-struct Sink<'a> {
+struct TableFileWriter<'a> {
     forms: &'a [TableForm],
     files: &'a mut dyn Files,
     begin: &'a (dyn Fn(usize) + Sync),
@@ -395,7 +395,7 @@ struct Sink<'a> {
     written: Vec<WrittenAmount>,
 }
 
-impl Sink<'_> {
+impl TableFileWriter<'_> {
     fn put(&mut self, piece: MadePart) -> io::Result<()> {
         let rows = piece.data.rows();
         let goes_on = |part: &OpenPart| {

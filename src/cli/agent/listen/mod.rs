@@ -225,7 +225,7 @@ fn show(cx: &RunContext, args: &ListenArgs, recordings: Vec<Recording>) -> anyho
     let is_there = !recordings.is_empty();
     let directory = Directory(&args.output_dir, is_damaged);
     let answer =
-        Answer::new(columns(), recordings).without_rows(NoRows::Line("no recording was received".into()));
+        Answer::new(columns(), recordings).if_empty(NoRows::Line("no recording was received".into()));
     directory.show(cx, "listen", &args.output, answer)?;
     Ok(directory.outcome(is_there))
 }

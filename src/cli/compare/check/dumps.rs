@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::cli::prelude::*;
 use crate::cli::shared::messages;
-use crate::cli::shared::several::OneDump;
+use crate::cli::shared::several::DumpOutcome;
 use hprof_index::Heap;
 use hprof_query::check::{MeasuredDump, Measurement, RequiredData, Rule, measure};
 use hprof_query::frameworks::Frameworks;
@@ -24,7 +24,7 @@ pub(super) enum CheckedState {
         /// Measured values, one per rule.
         measured: Vec<Measurement>,
         dump: DumpHeader<'static>,
-        one: OneDump,
+        one: DumpOutcome,
         /// Description of the damage, if the dump is damaged.
         damage: Option<String>,
     },
@@ -65,7 +65,7 @@ fn read(
             CheckedState::Read {
                 measured,
                 dump: owned_header(&heap, heap.header()),
-                one: OneDump::from_source(&heap, created_ms(&heap)),
+                one: DumpOutcome::from_source(&heap, created_ms(&heap)),
                 damage: damage(&heap),
             }
         }
@@ -77,7 +77,7 @@ fn read(
             CheckedState::Read {
                 measured,
                 dump: owned_header(&session.heap, session.header()),
-                one: OneDump::from_source(&session, created_ms(&session.heap)),
+                one: DumpOutcome::from_source(&session, created_ms(&session.heap)),
                 damage: damage(&session.heap),
             }
         }

@@ -15,7 +15,7 @@ use crate::cli::is_closed_pipe;
 use crate::cli::prelude::*;
 use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::messages;
-use crate::cli::shared::several::{OneDump, SeveralInput};
+use crate::cli::shared::several::{DumpOutcome, SeveralInput};
 use hprof_query::check::{Rule, Severity, Status};
 use hprof_query::frameworks::Frameworks;
 use hprof_report::json::DumpHeader;
@@ -135,7 +135,7 @@ struct CheckRun {
 /// A checked dump and its rows.
 struct CheckedDump {
     dump: DumpHeader<'static>,
-    one: OneDump,
+    one: DumpOutcome,
     is_read: bool,
     rows: Vec<RuleRow>,
 }
@@ -154,7 +154,7 @@ impl CheckRun {
                 let why = format!("the baseline cannot be read: {error:#}");
                 self.errors.push(error);
                 let path = input.path();
-                (dumps::only_path(path), OneDump::unread(path), false, Baseline::Unreadable(why))
+                (dumps::only_path(path), DumpOutcome::unread(path), false, Baseline::Unreadable(why))
             }
         };
         self.baseline = Some(CheckedDump { dump, one, is_read, rows });
@@ -169,7 +169,7 @@ impl CheckRun {
             CheckedState::Read { dump, one, .. } => (dump, one, true),
             CheckedState::Unreadable(error) => {
                 self.errors.push(error);
-                (dumps::only_path(input.path()), OneDump::unread(input.path()), false)
+                (dumps::only_path(input.path()), DumpOutcome::unread(input.path()), false)
             }
         };
         self.subjects.push(CheckedDump { dump, one, is_read, rows });
@@ -241,7 +241,7 @@ fn show(cx: &RunContext, args: &CheckArgs, run: &CheckRun) -> anyhow::Result<()>
         rows.iter().filter(|row| row.needs_message()).map(|row| sentence(row, dumps)).collect();
     let mut answer = Answer::new(rows::columns(dumps), rows)
         .with_summary(&summary_columns(), &run)
-        .without_rows(NoRows::Nothing);
+        .if_empty(NoRows::Nothing);
     if is_table {
         answer = answer.with_section_below(Section::Line(String::new()));
         for text in told {
@@ -302,7 +302,7 @@ fn finish(cx: &RunContext, run: CheckRun) -> anyhow::Result<Outcome> {
 fn summary_columns<'a>() -> Columns<'a, &'a CheckRun> {
     let is_read = Column::new(names::IS_READABLE, |looked: &CheckedDump| looked.is_read.into());
     let looked =
-        Columns::new(OneDump::columns(|looked: &CheckedDump| &looked.one).into_iter().chain([is_read]));
+        Columns::new(DumpOutcome::columns(|looked: &CheckedDump| &looked.one).into_iter().chain([is_read]));
     Columns::new([
         Column::new(names::RULES, |run: &&CheckRun| run.rules.path.to_string_lossy().into_owned().into()),
         Column::new(names::BASELINE, |run: &&CheckRun| {

@@ -5,7 +5,7 @@ use crate::cli::prelude::*;
 use crate::cli::shared::recording::{RecordedFile, RecordedInput, RecordedProfile, same_samples};
 use crate::cli::shared::stack::StackArgs;
 use hprof_query::change::Change;
-use hprof_query::dictionary::Side;
+use hprof_query::dictionary::ComparedValue;
 use hprof_query::recordings::compare::{self, ComparedTimeRow, SampleRow};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight::SampleEvent;
@@ -246,7 +246,7 @@ fn summary_columns<'c>() -> Vec<Column<'c, CpuDiffSummary<SampleDiffTotals>>> {
             of(summary.totals.lost).into()
         })
     };
-    columns.extend([lost(Side::Old, |[old, _]| old), lost(Side::New, |[_, new]| new)]);
+    columns.extend([lost(ComparedValue::Old, |[old, _]| old), lost(ComparedValue::New, |[_, new]| new)]);
     columns
 }
 
@@ -259,9 +259,9 @@ fn time_summary_columns<'c>() -> Vec<Column<'c, CpuDiffSummary<[i64; 2]>>> {
         )
     };
     columns.extend([
-        total(Side::Old, |[old, _]| old),
-        total(Side::New, |[_, new]| new),
-        total(Side::Delta, |[old, new]| new.saturating_sub(old)),
+        total(ComparedValue::Old, |[old, _]| old),
+        total(ComparedValue::New, |[_, new]| new),
+        total(ComparedValue::Delta, |[old, new]| new.saturating_sub(old)),
     ]);
     columns
 }

@@ -7,7 +7,7 @@ use crate::cli::shared::commands::{self, Commands, NextCommand};
 use crate::cli::shared::output;
 use hprof_index::Dump;
 use hprof_query::compare::places::{Changes, DumpPlaces, PlaceChange};
-use hprof_query::dictionary::Side;
+use hprof_query::dictionary::ComparedValue;
 use hprof_report::grid::RowLine;
 use hprof_report::number::{format_signed, signed_bytes};
 use hprof_report::value::{id, list};
@@ -47,7 +47,7 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
         let mut answer = Answer::new(columns(width), rows)
             .with_summary(&Columns::new(summary_columns()), &summary)
             .matching(changes.rows.len() as u64, args.group_by.unit)
-            .without_rows(args.output.no_rows(nothing.clone()));
+            .if_empty(args.output.no_rows(nothing.clone()));
         if format == Format::Table {
             answer = answer
                 .with_section_above(Section::Line(headline(&changes)))
@@ -144,7 +144,7 @@ fn columns<'a>(width: Option<usize>) -> Columns<'a, PlaceDiffLine<'a>> {
             row.change.map.as_ref().map(|map| &*map.text).into()
         })
         .or_null("it is in none"),
-        Column::new(names::MAP_RETAINED_BYTES.for_side(Side::Delta), |row: &PlaceDiffLine<'a>| {
+        Column::new(names::MAP_RETAINED_BYTES.for_side(ComparedValue::Delta), |row: &PlaceDiffLine<'a>| {
             row.change.map.as_ref().map(|map| map.retained_bytes.delta()).into()
         })
         .or_null("it is in none"),

@@ -3,7 +3,7 @@
 use crate::cli::compare::pair::{ComparedFiles, Old};
 use crate::cli::prelude::*;
 use hprof_query::compare::properties::{PropertyCensus, PropertyChange};
-use hprof_query::dictionary::Side;
+use hprof_query::dictionary::ComparedValue;
 
 use super::DiffArgs;
 use super::kind::DiffKind;
@@ -45,15 +45,19 @@ fn columns<'a>() -> Columns<'a, &'a PropertyChange> {
     let columns = Columns::new([
         Column::new(names::NAME, |row: &&PropertyChange| (&row.key).into()),
         shown::status(|row: &&PropertyChange| row.status),
-        Column::new(names::VALUE.for_side(Side::Old), |row: &&PropertyChange| row.old.as_ref().into())
-            .or_null(ABSENT),
-        Column::new(names::VALUE.for_side(Side::New), |row: &&PropertyChange| row.new.as_ref().into())
-            .or_null(ABSENT),
+        Column::new(names::VALUE.for_side(ComparedValue::Old), |row: &&PropertyChange| {
+            row.old.as_ref().into()
+        })
+        .or_null(ABSENT),
+        Column::new(names::VALUE.for_side(ComparedValue::New), |row: &&PropertyChange| {
+            row.new.as_ref().into()
+        })
+        .or_null(ABSENT),
     ]);
     columns.table([
         TableColumn::new(names::NAME, "property"),
-        TableColumn::new(names::VALUE.for_side(Side::Old), "old").fit(Fit::Cut { priority: 0 }),
-        TableColumn::new(names::VALUE.for_side(Side::New), "new").fit(Fit::Cut { priority: 0 }),
+        TableColumn::new(names::VALUE.for_side(ComparedValue::Old), "old").fit(Fit::Cut { priority: 0 }),
+        TableColumn::new(names::VALUE.for_side(ComparedValue::New), "new").fit(Fit::Cut { priority: 0 }),
         shown::status_in_table(|row: &&PropertyChange| row.status),
     ])
 }

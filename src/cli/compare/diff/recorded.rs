@@ -4,7 +4,7 @@ use crate::cli::compare::pair::ComparedFiles;
 use crate::cli::prelude::*;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::{RecordedInput, RecordedProfile};
-use hprof_query::dictionary::Side;
+use hprof_query::dictionary::ComparedValue;
 use hprof_query::recordings::compare::Percent;
 
 use super::DiffArgs;
@@ -42,7 +42,7 @@ pub(super) fn show<'a, 'n, R, N: Iterator<Item = &'n str>>(
     let nothing = if is_unmatched { "nothing matches in either file" } else { NOTHING };
     cx.for_each_format(args.output.format(), |cx, format| {
         let answer = answer(format).matching(counts.matching(format), args.group_by.unit);
-        let answer = answer.without_rows(args.output.no_rows(nothing));
+        let answer = answer.if_empty(args.output.no_rows(nothing));
         source.show_in(cx, "diff", &args.output, format, answer).map(drop)
     })?;
     if counts.changed == 0 {
@@ -63,9 +63,9 @@ pub(super) fn percents<'a, R: 'a>(of: fn(&R) -> Percent) -> [Column<'a, R>; 3] {
         Column::new(names::SELF_PERCENT.for_side(side), move |row: &R| value(of(row)).into())
     };
     [
-        column(Side::Old, |percent| percent.old),
-        column(Side::New, |percent| percent.new),
-        column(Side::Delta, |percent| percent.delta()),
+        column(ComparedValue::Old, |percent| percent.old),
+        column(ComparedValue::New, |percent| percent.new),
+        column(ComparedValue::Delta, |percent| percent.delta()),
     ]
 }
 
@@ -75,10 +75,10 @@ pub(super) fn percents_in_table<'a, R: 'a>(of: fn(&R) -> Percent) -> [TableColum
         TableColumn::new(names::SELF_PERCENT.for_side(side), title).align(Align::Right)
     };
     [
-        column(Side::Delta, "self +/-").cell(move |row| match of(row).delta() {
+        column(ComparedValue::Delta, "self +/-").cell(move |row| match of(row).delta() {
             0.0 => "0.00".to_owned(),
             delta => format!("{delta:+.2}"),
         }),
-        column(Side::New, "self").cell(move |row| format!("{:.2}%", of(row).new)),
+        column(ComparedValue::New, "self").cell(move |row| format!("{:.2}%", of(row).new)),
     ]
 }

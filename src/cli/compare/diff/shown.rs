@@ -60,7 +60,7 @@ pub(super) fn show<'a, R>(
 ) -> anyhow::Result<Outcome> {
     cx.for_each_format(args.output.format(), |cx, format| {
         let answer = answer(format).matching(counts.matching(format), args.group_by.unit);
-        let answer = answer.without_rows(args.output.no_rows(NOTHING));
+        let answer = answer.if_empty(args.output.no_rows(NOTHING));
         source.show_in(cx, "diff", &args.output, format, answer).map(drop)
     })?;
     if !args.input.quiet() {

@@ -5,7 +5,7 @@ use crate::cli::prelude::*;
 use hprof_query::change::Change;
 use hprof_query::compare;
 use hprof_query::compare::threads::{ThreadCensus, ThreadChange};
-use hprof_query::dictionary::Side;
+use hprof_query::dictionary::ComparedValue;
 use hprof_query::threads::ThreadState;
 use hprof_report::number::format_signed;
 
@@ -67,8 +67,8 @@ fn columns<'a>() -> Columns<'a, &'a ThreadChange> {
     ];
     columns.extend([&threads, &retained].into_iter().flat_map(ChangeColumns::columns));
     columns.extend([
-        state(Side::Old, |row| row.state_old),
-        state(Side::New, |row| row.state_new),
+        state(ComparedValue::Old, |row| row.state_old),
+        state(ComparedValue::New, |row| row.state_new),
         Column::new(names::STACK_STATUS, |row: &&ThreadChange| {
             row.stack.map(compare::threads::Stack::name).into()
         })

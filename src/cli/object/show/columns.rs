@@ -8,7 +8,7 @@ use hprof_query::objects::collections;
 use hprof_query::objects::hiding::HIDDEN;
 use hprof_query::objects::meaning;
 use hprof_query::show::{
-    ClassShown, ContentEntry, Contents, DeclaredField, Dominator, ReferencedObject, Referrer, RootShown,
+    ContentEntry, Contents, DeclaredField, Dominator, ReferencedObject, Referrer, RootShown, ShownClass,
     ShownLoader, ShownObject, ShownPart, ShownValue,
 };
 use hprof_report::value::{LazyList, id, list};
@@ -329,26 +329,26 @@ pub(super) fn referrer_columns() -> Columns<'static, Referrer> {
     ])
 }
 
-fn class_columns() -> Columns<'static, ClassShown> {
+fn class_columns() -> Columns<'static, ShownClass> {
     let fields = declared_columns();
     Columns::new([
-        Column::new(names::CLASS, |class: &ClassShown| Value::from(&class.name)),
-        Column::new(names::SUPERCLASS, |class: &ClassShown| {
+        Column::new(names::CLASS, |class: &ShownClass| Value::from(&class.name)),
+        Column::new(names::SUPERCLASS, |class: &ShownClass| {
             class.superclass.as_ref().map(|to| to.label.as_ref()).into()
         })
         .or_null("it has none"),
-        Column::new(names::SUPERCLASS_OBJECT, |class: &ClassShown| {
+        Column::new(names::SUPERCLASS_OBJECT, |class: &ShownClass| {
             id(class.superclass.as_ref().map(|to| to.object))
         })
         .or_null("it has none"),
-        Column::new(names::LOADER, |class: &ClassShown| loader_text(&class.loader).into()),
-        Column::new(names::LOADER_OBJECT, |class: &ClassShown| loader_object(&class.loader))
+        Column::new(names::LOADER, |class: &ShownClass| loader_text(&class.loader).into()),
+        Column::new(names::LOADER_OBJECT, |class: &ShownClass| loader_object(&class.loader))
             .or_null("the boot loader"),
-        Column::new(names::INSTANCES, |class: &ClassShown| class.instances.into()),
-        Column::new(names::SHALLOW_BYTES, |class: &ClassShown| class.shallow_bytes.into()),
-        Column::new(names::INSTANCE_BYTES, |class: &ClassShown| class.instance_bytes.into())
+        Column::new(names::INSTANCES, |class: &ShownClass| class.instances.into()),
+        Column::new(names::SHALLOW_BYTES, |class: &ShownClass| class.shallow_bytes.into()),
+        Column::new(names::INSTANCE_BYTES, |class: &ShownClass| class.instance_bytes.into())
             .or_null("for arrays and java.lang.Class, whose instances differ in size"),
-        Column::with_fields(names::FIELDS, fields.fields(), move |class: &ClassShown| {
+        Column::with_fields(names::FIELDS, fields.fields(), move |class: &ShownClass| {
             list(class.fields.iter().map(|field| fields.record(field)))
         }),
     ])

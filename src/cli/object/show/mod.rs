@@ -463,7 +463,7 @@ fn nothing(
             .with_summary(&columns::suggestion_columns(), &suggestions);
         source.show(cx, "show", &args.output, answer)?;
     } else {
-        let answer = Answer::new(columns::part_columns("field"), []).without_rows(NoRows::Nothing);
+        let answer = Answer::new(columns::part_columns("field"), []).if_empty(NoRows::Nothing);
         source.show(cx, "show", &args.output, answer)?;
     }
     Ok(source.outcome(false))

@@ -2,7 +2,7 @@
 
 use hprof_query::frameworks::FrameworkDescription;
 use hprof_query::show::{
-    ClassShown, Contents, Data, Dominator, ObjectKind, Referrer, RootShown, ShownObject,
+    Contents, Data, Dominator, ObjectKind, Referrer, RootShown, ShownClass, ShownObject,
 };
 use hprof_report::answer::{Answer, NoRows, Section};
 use hprof_report::number::group_digits;
@@ -83,7 +83,7 @@ pub(super) fn answer<'a>(object: Object<'a>, extent: &TableDetails<'_>) -> Answe
     }
     let is_array = matches!(shown.kind, ObjectKind::ObjectArray | ObjectKind::PrimitiveArray);
     let columns = part_columns(if is_array { "index" } else { "field" });
-    let answer = Answer::new(columns, rows).without_rows(NoRows::Nothing);
+    let answer = Answer::new(columns, rows).if_empty(NoRows::Nothing);
     under
         .into_iter()
         .fold(above.into_iter().fold(answer, Answer::with_section_above), Answer::with_section_below)
@@ -165,7 +165,7 @@ fn head(shown: &ShownObject, known: Option<&FrameworkDescription>) -> Vec<Sectio
 }
 
 /// Returns the sections about the class that a class object represents.
-fn of_class(class: &ClassShown) -> Vec<Section> {
+fn of_class(class: &ShownClass) -> Vec<Section> {
     let rows = [
         ("of class", Some(class.name.clone())),
         ("superclass", class.superclass.as_ref().map(describe)),

@@ -26,7 +26,7 @@ pub(super) fn show(
     let answer = Answer::new(columns(), rows)
         .with_summary(&summary_columns(), &summary)
         .matching(matching, "rows")
-        .without_rows(NoRows::Nothing);
+        .if_empty(NoRows::Nothing);
     let rows = recorded.show(cx, "monitors", output, answer)?;
     Ok(recorded.outcome(rows > 0))
 }

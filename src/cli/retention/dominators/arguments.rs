@@ -156,7 +156,7 @@ impl DominatorsArgs {
     ) -> anyhow::Result<Outcome> {
         let none = Answer::new(columns, None)
             .with_summary(&reachable::summary_columns(), &session.graph.tree)
-            .without_rows(NoRows::Nothing);
+            .if_empty(NoRows::Nothing);
         session.show(cx, "dominators", &self.output, none)?;
         self.note_no_start(cx, &session.dump_graph());
         Ok(session.outcome(false))

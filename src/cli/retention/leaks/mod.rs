@@ -152,7 +152,7 @@ fn show(
     let rows = rows.filter_map(|at| columns::SuspectLine::new(told, at));
     let mut answer = Answer::new(columns::columns(), rows)
         .with_summary(&beside::columns(), &told)
-        .without_rows(NoRows::Nothing);
+        .if_empty(NoRows::Nothing);
     if is_table {
         let next = screen::next(told, input);
         let width = style.width.map_or(usize::MAX, usize::from);

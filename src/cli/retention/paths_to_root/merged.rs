@@ -59,7 +59,7 @@ pub(super) fn run(
         let (is_table, roots) = (format == Format::Table, roots.next().map_or(&[][..], Vec::as_slice));
         let mut answer = Answer::new(columns(), rows(&trees, roots).filter(|_| !is_table))
             .with_summary(&summary_columns(), &trees.merged)
-            .without_rows(NoRows::Nothing);
+            .if_empty(NoRows::Nothing);
         if is_table {
             let lines = table_lines(session.heap.summary(), &trees, roots);
             answer = answer.with_section_above(Section::table(&table_columns(), lines));

@@ -107,7 +107,7 @@ pub(super) fn run(
         let rows = found.iter().flat_map(|to| to.paths.iter().map(move |path| PathLine { to, path }));
         let mut answer = Answer::new(columns(), rows.filter(|_| !is_table))
             .with_summary(&summary_columns(), &found)
-            .without_rows(NoRows::Nothing);
+            .if_empty(NoRows::Nothing);
         if is_table {
             // Each path is a table of its own.
             answer = sections(found).into_iter().fold(answer, Answer::with_section_above);

@@ -113,7 +113,7 @@ fn show(
     match (format, &args.kind[..]) {
         (Format::Csv, _) => {
             let answer =
-                Answer::new(columns::flat(), columns::flat_rows(found, top)).without_rows(NoRows::Nothing);
+                Answer::new(columns::flat(), columns::flat_rows(found, top)).if_empty(NoRows::Nothing);
             session.show_in(cx, "waste", &args.output, format, answer)?;
         }
         (Format::Table, [_]) => screen::one_kind(cx, session, &args.output, found, args.group_by, top)?,
@@ -125,7 +125,7 @@ fn show(
             let mut answer = Answer::new(columns::columns(args.group_by), rows)
                 .matching(found.rows.len() as u64, "kinds")
                 .with_summary(&columns::summary_columns(), &found)
-                .without_rows(NoRows::Nothing);
+                .if_empty(NoRows::Nothing);
             if is_table {
                 let width = output::style(cx, &args.output).width.map_or(usize::MAX, usize::from);
                 answer = answer.with_section_above(Section::Line(screen::headline(found)));

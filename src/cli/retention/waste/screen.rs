@@ -56,7 +56,7 @@ pub(super) fn one_kind(
     let Some(row) = waste.rows.first() else {
         let none: [&hprof_query::waste::FieldSum; 0] = [];
         let answer = Answer::new(columns::of_fields(by, 0), none);
-        let answer = answer.without_rows(NoRows::Line("No wasted memory of this kind".into()));
+        let answer = answer.if_empty(NoRows::Line("No wasted memory of this kind".into()));
         session.show_in(cx, "waste", output, Format::Table, answer)?;
         return Ok(());
     };
@@ -72,7 +72,7 @@ pub(super) fn one_kind(
     let mut answer = Answer::new(columns::of_fields(by, row.wasted_bytes), fields)
         .matching(row.fields.len() as u64, "rows")
         .with_section_above(Section::Line(headline))
-        .without_rows(NoRows::Nothing);
+        .if_empty(NoRows::Nothing);
     if row.parts.len() > 1 || row.parts.iter().any(|part| part.ratio.is_some()) {
         answer = answer.with_section_below(Section::Line(String::new()));
         answer = answer

@@ -10,7 +10,7 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
 use hprof_index::{Dump, ObjectGraph};
 
-use crate::compare::places::{DumpPlaces, Elements, ExplainedHeap, ExplainedPlace, OneHeap};
+use crate::compare::places::{DumpPlaces, ExplainedHeap, ExplainedPlace, OneHeap, PlaceElements};
 use crate::containers::Containers;
 use crate::frameworks::{FrameworkDescription, FrameworkVerdict, Frameworks, KnownFrameworks};
 use hprof_model::dominators::retained_of_set::{retained, retained_set, tops};
@@ -105,7 +105,7 @@ impl HeapPlaces {
         // One of many objects that share a name represents them all.
         let many = explained.places.iter().filter_map(|one| one.elements);
         let many = many.filter(|elements| places.name_of_elements(elements).is_some());
-        let example = |elements: Elements| places.aligned.figures(0, elements.place).example;
+        let example = |elements: PlaceElements| places.aligned.figures(0, elements.place).example;
         instances
             .extend(many.filter_map(|elements| dump.graph.objects.addresses.index_of(example(elements))));
         let frameworks = frameworks.clone();

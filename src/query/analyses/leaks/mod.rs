@@ -434,8 +434,11 @@ pub fn leaks(dump: &Dump<'_>, percent: u8, places: &HeapPlaces, evidence: LeakEv
     let view = View::new(dump);
     let common = group_point::common_paths(&view.edges, &found.groups)?;
     let singles = found.singles.iter().map(|position| single(dump.graph, *position));
-    let groups =
-        found.groups.into_iter().zip(common).map(|(members, common)| group(dump.graph, members, common));
+    let groups = found
+        .groups
+        .into_iter()
+        .zip(common)
+        .map(|(members, common)| group_candidate(dump.graph, members, common));
     let mut candidates: Vec<SuspectCandidate> = singles.chain(groups).collect();
     // Same order as in MAT: of equal suspects, the last class name and the highest ID come first.
     candidates.sort_rows_by_cached_key(|candidate| {
@@ -573,7 +576,7 @@ fn single(graph: &ObjectGraph, position: TreePosition) -> SuspectCandidate {
     }
 }
 
-fn group(graph: &ObjectGraph, group: CandidateGroup, common: CommonPath) -> SuspectCandidate {
+fn group_candidate(graph: &ObjectGraph, group: CandidateGroup, common: CommonPath) -> SuspectCandidate {
     let shallow = group.members.iter().map(|position| graph.tree.shallow_bytes(*position));
     SuspectCandidate {
         kind: SuspectKind::Group,

@@ -61,7 +61,7 @@ struct PreferredContainer {
 }
 
 /// Search for containers of the program.
-struct ProgramContainers<'r, 'a> {
+struct ProgramContainerSearch<'r, 'a> {
     reader: &'r EvidenceReader<'a>,
     places: &'r HeapPlaces,
     /// Number of references that may still be examined.
@@ -77,7 +77,7 @@ struct ExplainedObjects<'s> {
     tops: &'s [TreePosition],
 }
 
-impl<'r, 'a> ProgramContainers<'r, 'a> {
+impl<'r, 'a> ProgramContainerSearch<'r, 'a> {
     fn new(reader: &'r EvidenceReader<'a>, places: &'r HeapPlaces) -> Self {
         Self { reader, places, left: Cell::new(MAX_LOOKED_AT_REFERENCES) }
     }
@@ -236,7 +236,7 @@ impl Suspects {
         places: &HeapPlaces,
         threshold: u64,
     ) {
-        let search = ProgramContainers::new(reader, places);
+        let search = ProgramContainerSearch::new(reader, places);
         let tree = &graph.tree;
         let mut tried: FxHashSet<ObjectId> = FxHashSet::default();
         let mut found: Vec<(usize, Container)> = Vec::new();
@@ -303,7 +303,7 @@ impl Suspects {
     /// objects with several holders by the collection that contains them directly or indirectly. Suspects caused by the same
     /// container are merged.
     pub(super) fn prefer_containers(&mut self, reader: &EvidenceReader<'_>, places: &HeapPlaces) {
-        let search = ProgramContainers::new(reader, places);
+        let search = ProgramContainerSearch::new(reader, places);
         let mut known: Vec<(usize, ObjectId)> = Vec::new();
         let mut removed = Vec::new();
         let is_plain = |row: &Suspect| row.is_judged() && row.framework.is_none();

@@ -168,7 +168,7 @@ impl<'a> Evaluator<'_, 'a> {
             _ => &["value", "val", "v"],
         };
         let found = names.iter().find_map(|name| self.dump.objects.field(object, name));
-        found.map_or(ExpressionValue::Null, |bits| self.of_field(bits, || false))
+        found.map_or(ExpressionValue::Null, |bits| self.field_value(bits, || false))
     }
 
     /// Returns name, type and value of a field value.
@@ -182,7 +182,7 @@ impl<'a> Evaluator<'_, 'a> {
                     slot.name,
                     slot.kind.java_name(),
                     bits.map_or(ExpressionValue::Null, |bits| {
-                        self.of_field(bits, || hiding::is_slot_shown(self.dump.summary, class, &slot))
+                        self.field_value(bits, || hiding::is_slot_shown(self.dump.summary, class, &slot))
                     }),
                 ))
             }
@@ -191,7 +191,7 @@ impl<'a> Evaluator<'_, 'a> {
                 let (name, kind, bits) =
                     self.dump.summary.statics(self.dump.summary.class(of)?).nth(*number as usize)?;
                 let is_shown = || hiding::is_shown(self.dump.summary, of, name, kind);
-                Some((name, kind.java_name(), self.of_field(Bits { kind, bits }, is_shown)))
+                Some((name, kind.java_name(), self.field_value(Bits { kind, bits }, is_shown)))
             }
             _ => None,
         }

@@ -36,7 +36,7 @@ impl<'a> Evaluator<'_, 'a> {
                     let slot = self.dump.objects.slots(class).find(|slot| slot.name == &*field.name);
                     slot.is_some_and(|slot| hiding::is_slot_shown(self.dump.summary, class, &slot))
                 };
-                bits.map_or(ExpressionValue::Null, |bits| self.of_field(bits, is_shown))
+                bits.map_or(ExpressionValue::Null, |bits| self.field_value(bits, is_shown))
             }
             Some(ObjectRecord::Class(_)) => self.static_field(object, &field.name),
             // As in jhat.
@@ -67,13 +67,13 @@ impl<'a> Evaluator<'_, 'a> {
         let found = self.dump.summary.statics(class).find(|(found, ..)| *found == name);
         found.map_or(ExpressionValue::Null, |(_, kind, bits)| {
             let is_shown = || hiding::is_shown(self.dump.summary, number, name, kind);
-            self.of_field(Bits { kind, bits }, is_shown)
+            self.field_value(Bits { kind, bits }, is_shown)
         })
     }
 
     /// Returns the value of a field, or a placeholder if contents are hidden and the field is not exempt (`is_shown`).
     /// References are never hidden.
-    pub(super) fn of_field(&self, bits: Bits, is_shown: impl FnOnce() -> bool) -> ExpressionValue {
+    pub(super) fn field_value(&self, bits: Bits, is_shown: impl FnOnce() -> bool) -> ExpressionValue {
         if self.hides_contents && bits.kind != BasicType::Object && !is_shown() {
             return ExpressionValue::Text(HIDDEN.into());
         }

@@ -55,9 +55,9 @@ impl<'a> Evaluator<'_, 'a> {
         let collections = self.collections();
         let entries = collections.collection(object).map(|collection| collections.entries(&collection));
         entries.into_iter().flatten().map(|entry| {
-            let value = self.of_field(entry.value, || false);
+            let value = self.field_value(entry.value, || false);
             entry.key.map_or(value.clone(), |key| {
-                ExpressionValue::Entry(Box::new((self.of_field(key, || false), value)))
+                ExpressionValue::Entry(Box::new((self.field_value(key, || false), value)))
             })
         })
     }
@@ -191,7 +191,7 @@ impl<'a> Evaluator<'_, 'a> {
         let bits = be_value(element, 0, kind, self.dump.summary.id_size())?;
         Some(match kind {
             BasicType::Object => self.of_id(ObjectId(bits)),
-            kind => self.of_field(Bits { kind, bits }, || false),
+            kind => self.field_value(Bits { kind, bits }, || false),
         })
     }
 

@@ -248,7 +248,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         let limit = select.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let shape = select.shape()?;
         let ask = SubqueryRunner::new(self, around);
-        let source = self.source(select, &ask)?;
+        let source = self.resolve_from(select, &ask)?;
         let (source, condition) = if select.is_retained {
             // The rows are the objects that the selected objects retain.
             (self.retained_objects(select, &source, &ask)?, None)

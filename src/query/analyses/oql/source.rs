@@ -22,7 +22,11 @@ pub(super) const MAX_ROWS: usize = 10_000_000;
 
 impl Evaluator<'_, '_> {
     /// Resolves a FROM clause.
-    pub(super) fn source(&self, select: &Select, ask: &dyn SubqueryEvaluator) -> Result<Objects, OqlError> {
+    pub(super) fn resolve_from(
+        &self,
+        select: &Select,
+        ask: &dyn SubqueryEvaluator,
+    ) -> Result<Objects, OqlError> {
         let from = &select.from;
         let classes = match &from.source {
             SelectSource::Class(name) => self.classes_named(name, from.at)?,

@@ -205,13 +205,13 @@ struct Groups<'a> {
 impl Groups<'_> {
     /// Adds a text finding, unless a rule about a class found the same value in the object (`held`).
     fn add_text(&mut self, finding: TextFinding, held: &FxHashSet<(u32, u64)>) {
-        let object = self.owner(ObjectIndex(finding.array));
+        let object = self.owner(ObjectIndex(finding.search_array));
         if held.contains(&(object.0, finding.hash)) {
             return;
         }
         let key = (usize::from(finding.rule), finding.hash);
         // An array has one owner, and its findings are consecutive.
-        if self.of_array.0.replace(finding.array) != Some(finding.array) {
+        if self.of_array.0.replace(finding.search_array) != Some(finding.search_array) {
             self.of_array.1.clear();
         }
         let is_first = self.of_array.1.insert(key);
@@ -296,7 +296,7 @@ impl Groups<'_> {
 
     /// Reads the value of a finding again.
     fn read_value(&self, finding: &TextFinding, rule: usize) -> Option<KnownValue> {
-        let (_, elements) = self.objects.primitives(ObjectIndex(finding.array))?;
+        let (_, elements) = self.objects.primitives(ObjectIndex(finding.search_array))?;
         let (start, end) = finding.range();
         let is_key = self.is_key.get(rule) == Some(&true);
         let value = match elements.get(start..end).filter(|_| is_key) {

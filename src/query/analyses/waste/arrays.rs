@@ -179,7 +179,7 @@ impl<'v, 'a> ArrayPass<'v, 'a> {
     }
 
     /// Adds the Strings that use a character array. Returns whether there are any.
-    fn strings(&mut self, record: &PrimitiveArray<'_>, held: &[ArrayHolder]) -> bool {
+    fn add_strings(&mut self, record: &PrimitiveArray<'_>, held: &[ArrayHolder]) -> bool {
         let mut is_of_string = false;
         let bytes = self.search.sizes.layout().array_size(record.element, record.length.into());
         let (mut hashes, mut shared) = (Hashes::new(record.length), 0);
@@ -276,7 +276,7 @@ impl<'a> ObjectVisitor<'a> for ArrayPass<'_, 'a> {
     fn primitive_array(&mut self, object: ObjectIndex, record: PrimitiveArray<'a>) {
         self.object = object;
         let held = self.of_array();
-        let is_of_string = self.strings(&record, held);
+        let is_of_string = self.add_strings(&record, held);
         if record.length == 0 {
             return self.zero_length(record.element);
         }

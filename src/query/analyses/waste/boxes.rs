@@ -1,7 +1,7 @@
 //! Boxes of primitive values: their sizes, the boxes in the JVM's caches, and boxes that the caches could replace.
 
 use super::WasteSearch;
-use super::findings::{PartKey, PartSum, Saving, Sink};
+use super::findings::{FindingSink, PartKey, PartSum, Saving};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::storage::id_map::IdSet;
@@ -58,7 +58,7 @@ impl BoxClass {
         search: &WasteSearch<'_>,
         (object, class): (ObjectIndex, ClassNumber),
         value: Bits,
-        sink: &mut Sink,
+        sink: &mut FindingSink,
     ) {
         let bytes = self.saving(search, object);
         if bytes == 0 {

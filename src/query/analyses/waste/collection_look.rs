@@ -40,7 +40,7 @@ pub(super) struct CollectionLook<'v, 'a> {
     pub(super) collections: Collections<'v, 'a>,
     /// Instance sizes of LinkedList, its node and ArrayList.
     pub(super) linked: Option<[u64; 3]>,
-    trees: Trees,
+    trees: TreeNodeSizes,
 }
 
 impl<'v, 'a> CollectionLook<'v, 'a> {
@@ -50,7 +50,7 @@ impl<'v, 'a> CollectionLook<'v, 'a> {
             plans,
             collections: Collections::with(&search.dump.objects, search.forms.clone()),
             linked: sizes_of_lists(search),
-            trees: Trees::new(search),
+            trees: TreeNodeSizes::new(search),
         }
     }
 
@@ -154,14 +154,14 @@ const TREES: [(&str, &str, &str); 3] = [
 ];
 
 /// Sizes of tree nodes in hash tables.
-struct Trees {
+struct TreeNodeSizes {
     /// Size of a tree node minus the size of a plain node, by class number of the map.
     more: Vec<Option<u64>>,
     /// Number of nodes that may still be examined. Maps of a malicious dump may share them.
     nodes_left: AtomicU64,
 }
 
-impl Trees {
+impl TreeNodeSizes {
     fn new(search: &WasteSearch<'_>) -> Self {
         let size = |name: &str| search.boot_size(name);
         let more = TREES.map(|(_, tree, plain)| Some(size(tree)?.saturating_sub(size(plain)?)));

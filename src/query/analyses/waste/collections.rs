@@ -8,7 +8,7 @@ use std::io;
 use rayon::prelude::*;
 
 use super::collection_look::{CollectionLook, FewElements};
-use super::findings::{Findings, Saving, Sinks, StoredSinks};
+use super::findings::{Findings, Saving, Sinks, StoredFindings};
 use super::instances::{LooseCollection, Wrapper};
 use super::kind::{Hooks, WasteEffect, WasteFinder};
 use super::kinds::KINDS;
@@ -39,7 +39,7 @@ impl SparseCandidates {
             one: impl Fn(&T) -> Option<FewElements>,
             look: &CollectionLook<'_, '_>,
             hooks: &Hooks,
-        ) -> io::Result<StoredSinks> {
+        ) -> io::Result<StoredFindings> {
             let mut sinks = Sinks::new(KINDS.len());
             for collection in some.iter().filter_map(one) {
                 sinks.visit(&hooks.collections, |hook, sink| hook(look, &collection, sink));
@@ -52,7 +52,7 @@ impl SparseCandidates {
         let plain = plain.map(|plain| visit(&plain, |list| Some(FewElements::plain(*list)), look, hooks));
         let wrappers = self.wrappers.into_par_iter();
         let wrappers = wrappers.map(|wrappers| visit(&wrappers, |one| look.wrapper(one), look, hooks));
-        let all: Vec<StoredSinks> = lists.chain(plain).chain(wrappers).collect::<io::Result<_>>()?;
+        let all: Vec<StoredFindings> = lists.chain(plain).chain(wrappers).collect::<io::Result<_>>()?;
         all.into_iter().for_each(|sinks| sinks.add_to(found));
         for (kind, findings) in KINDS.iter().zip(found) {
             let is_of_collections =

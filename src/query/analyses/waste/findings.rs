@@ -252,14 +252,14 @@ pub(super) fn keep_largest(all: impl IntoIterator<Item = DuplicateGroup>, max: u
 
 /// Receiver of the findings of one kind in a chunk of objects.
 #[derive(Debug, Default)]
-pub(super) struct Sink {
+pub(super) struct FindingSink {
     pub(super) savings: Vec<Saving>,
     pub(super) parts: Parts,
     /// Freed objects, if these are more than the found objects.
     pub(super) freed: Vec<u32>,
 }
 
-impl Sink {
+impl FindingSink {
     pub(super) fn push(&mut self, saving: Saving, part: Option<PartKey>, filled: (u64, u64)) {
         self.savings.push(saving);
         if let Some(part) = part {
@@ -269,20 +269,20 @@ impl Sink {
 }
 
 /// Receivers of the findings in a chunk of objects, by position of the kind in [`super::KINDS`].
-pub(super) struct Sinks(Vec<Sink>);
+pub(super) struct Sinks(Vec<FindingSink>);
 
 /// Findings in a chunk of objects, in the scratch arena.
-pub(super) struct StoredSinks(Vec<(usize, Array<Saving>, Parts, Array<u32>)>);
+pub(super) struct StoredFindings(Vec<(usize, Array<Saving>, Parts, Array<u32>)>);
 
 impl Sinks {
     /// Creates empty sinks for a number of kinds.
     pub(super) fn new(kinds: usize) -> Self {
-        Self((0..kinds).map(|_| Sink::default()).collect())
+        Self((0..kinds).map(|_| FindingSink::default()).collect())
     }
 
     /// Calls the functions of kinds, each with the sink of its kind.
     #[inline(always)]
-    pub(super) fn visit<H: Copy>(&mut self, hooks: &[(usize, H)], mut call: impl FnMut(H, &mut Sink)) {
+    pub(super) fn visit<H: Copy>(&mut self, hooks: &[(usize, H)], mut call: impl FnMut(H, &mut FindingSink)) {
         for (rank, hook) in hooks {
             if let Some(sink) = self.0.get_mut(*rank) {
                 call(*hook, sink);
@@ -291,16 +291,16 @@ impl Sinks {
     }
 
     /// Moves the findings to the scratch arena.
-    pub(super) fn into_room(self, room: &ScratchArena) -> io::Result<StoredSinks> {
+    pub(super) fn into_room(self, room: &ScratchArena) -> io::Result<StoredFindings> {
         let found = self.0.into_iter().enumerate().filter(|(_, sink)| !sink.savings.is_empty());
-        let stored = found.map(|(rank, Sink { savings, parts, freed })| {
+        let stored = found.map(|(rank, FindingSink { savings, parts, freed })| {
             Ok((rank, room.copy(&savings)?, parts, room.copy(&freed)?))
         });
-        Ok(StoredSinks(stored.collect::<io::Result<_>>()?))
+        Ok(StoredFindings(stored.collect::<io::Result<_>>()?))
     }
 }
 
-impl StoredSinks {
+impl StoredFindings {
     /// Adds the findings of a chunk to the findings of all kinds.
     pub(super) fn add_to(self, all: &mut [Findings]) {
         for (rank, savings, parts, freed) in self.0 {

@@ -8,7 +8,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::WasteSearch;
 use super::boxes::{BoxClass, cached_boxes};
-use super::findings::{NO_OBJECT, Parts, Saving, Sink};
+use super::findings::{FindingSink, NO_OBJECT, Parts, Saving};
 use super::plan::{BufferClass, Plan, Plans};
 use super::votes::Votes;
 use hprof_base::parallel;
@@ -86,7 +86,7 @@ pub(super) fn read(search: &WasteSearch<'_>, plans: &Plans) -> io::Result<Instan
             loose: Vec::new(),
             wrappers: Vec::new(),
             wrapped: Vec::new(),
-            boxes: Sink::default(),
+            boxes: FindingSink::default(),
             votes: votes.unwrap_or_else(|| Votes::new(plans)),
         };
         search.walk(chunk, &plans.is_read, &mut pass);
@@ -136,7 +136,7 @@ struct InstancePass<'v, 'a> {
     wrappers: Vec<u32>,
     /// IDs of the wrapped collections.
     wrapped: Vec<ObjectId>,
-    boxes: Sink,
+    boxes: FindingSink,
     votes: Votes,
 }
 

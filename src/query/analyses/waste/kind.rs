@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use super::WasteSearch;
 use super::collection_look::{CollectionLook, FewElements};
 use super::equal::Shares;
-use super::findings::{Findings, Parts, Saving, Sink};
+use super::findings::{FindingSink, Findings, Parts, Saving};
 use super::plan::Plans;
 use super::visited::{VisitedArray, VisitedTable};
 use super::votes::Votes;
@@ -53,11 +53,11 @@ pub(super) enum WasteEffect {
 }
 
 /// Function that examines an array.
-type LookAtArray = fn(&VisitedArray<'_, '_>, &mut Sink);
+type LookAtArray = fn(&VisitedArray<'_, '_>, &mut FindingSink);
 /// Function that examines the table of a collection.
-type LookAtTable = fn(&VisitedTable<'_, '_>, &mut Sink);
+type LookAtTable = fn(&VisitedTable<'_, '_>, &mut FindingSink);
 /// Function that examines a collection.
-type LookAtCollection = fn(&CollectionLook<'_, '_>, &FewElements, &mut Sink);
+type CollectionExaminer = fn(&CollectionLook<'_, '_>, &FewElements, &mut FindingSink);
 
 /// How a kind is found. Functions of the passes are called for each object of a heap, from all threads.
 #[derive(Debug, Clone, Copy)]
@@ -69,7 +69,7 @@ pub(super) enum WasteFinder {
     /// By the table of each non-empty collection.
     Tables(LookAtTable),
     /// By each collection with few elements.
-    Collections(LookAtCollection),
+    Collections(CollectionExaminer),
     /// After the passes, from the data that they collected, or from other data.
     AfterPasses(fn(&WasteSearch<'_>, &mut Passes) -> std::io::Result<Findings>),
 }
@@ -122,5 +122,5 @@ pub(super) struct Hooks {
     pub(super) primitive_arrays: Vec<(usize, LookAtArray)>,
     pub(super) reference_arrays: Vec<(usize, LookAtArray)>,
     pub(super) tables: Vec<(usize, LookAtTable)>,
-    pub(super) collections: Vec<(usize, LookAtCollection)>,
+    pub(super) collections: Vec<(usize, CollectionExaminer)>,
 }

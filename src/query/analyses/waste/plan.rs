@@ -90,7 +90,7 @@ impl Plans {
                     visit(*number, value);
                 }
             }
-            bytes = bytes.get(table.own_bytes(here) as usize..).unwrap_or_default();
+            bytes = bytes.get(table.own_field_bytes(here) as usize..).unwrap_or_default();
             class = table.superclass_with_fields(here);
         }
     }

@@ -61,7 +61,7 @@ pub struct ColumnKey {
 
 /// One of two compared files, or the difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum ComparedValue {
     /// The old file.
     Old,
     /// The new file.
@@ -70,7 +70,7 @@ pub enum Side {
     Delta,
 }
 
-impl Side {
+impl ComparedValue {
     /// Returns the suffix of this side's keys.
     fn suffix(self) -> &'static str {
         match self {
@@ -109,7 +109,7 @@ impl Name {
     }
 
     /// Returns the key of one side of a comparison: `NAME_old`, `NAME_new`, `NAME_delta`.
-    pub fn for_side(self, side: Side) -> ColumnKey {
+    pub fn for_side(self, side: ComparedValue) -> ColumnKey {
         ColumnKey::from(self).for_side(side)
     }
 }
@@ -121,9 +121,9 @@ impl ColumnKey {
     }
 
     /// Returns the key of one side of a comparison: `NAME_old`, `NAME_new`, `NAME_delta`.
-    pub fn for_side(self, side: Side) -> Self {
+    pub fn for_side(self, side: ComparedValue) -> Self {
         let kind = match self.kind {
-            ValueKind::Integer if side == Side::Delta => ValueKind::Signed,
+            ValueKind::Integer if side == ComparedValue::Delta => ValueKind::Signed,
             kind => kind,
         };
         Self { text: format!("{}_{}", self.text, side.suffix()).into(), kind, ..self }

@@ -134,7 +134,7 @@ pub fn in_common(a: Option<String>, b: Option<String>) -> Option<String> {
     let (mut of_a, mut of_b) = (a.as_str(), b.as_str());
     // A number in one name corresponds to a number or `*` in the other.
     while let (Some(first), Some(_)) = (of_a.chars().next(), of_b.chars().next()) {
-        let (in_a, in_b) = (digits(of_a), digits(of_b));
+        let (in_a, in_b) = (leading_digits(of_a), leading_digits(of_b));
         if in_a == 0 && in_b == 0 {
             name.push(first);
             (of_a, of_b) = (skip_bytes(of_a, first.len_utf8()), skip_bytes(of_b, first.len_utf8()));
@@ -148,7 +148,7 @@ pub fn in_common(a: Option<String>, b: Option<String>) -> Option<String> {
 }
 
 /// Returns the number of digits at the start.
-fn digits(text: &str) -> usize {
+fn leading_digits(text: &str) -> usize {
     text.bytes().take_while(u8::is_ascii_digit).count()
 }
 

@@ -26,7 +26,7 @@ pub struct TextFinding {
     /// View in which the bytes of the array were read.
     pub view: TextView,
     /// Object index of the array.
-    pub array: u32,
+    pub search_array: u32,
     /// First unit of the secret in the array.
     pub start: u32,
     /// Number of units of the secret.
@@ -254,7 +254,7 @@ impl<'r> TextSearch<'r> {
                 scratch.found.push(TextFinding {
                     rule: u16::try_from(number / TextView::COUNT).unwrap_or(u16::MAX),
                     view,
-                    array,
+                    search_array: array,
                     start: u32::try_from(window.0 + secret.start()).unwrap_or(u32::MAX),
                     length: u32::try_from(secret.len()).unwrap_or(u32::MAX),
                     hash: xxh3_64_with_seed(secret.as_bytes(), self.seed),

@@ -13,7 +13,7 @@ use super::{ReferencedObject, Shower, ShownLoader};
 
 /// Details of a class.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClassShown {
+pub struct ShownClass {
     /// Name in Java source form.
     pub name: String,
     /// Class object of the superclass.
@@ -110,7 +110,7 @@ pub fn find_class(dump: &DumpGraph<'_>, text: &str, pattern: &ClassPattern) -> C
 
 impl Shower<'_> {
     /// Returns the details of the class that a class object represents; `None` for other objects.
-    pub(super) fn class(&self, object: ObjectIndex) -> Option<ClassShown> {
+    pub(super) fn class(&self, object: ObjectIndex) -> Option<ShownClass> {
         let summary = self.objects.summary;
         let number = self.view.edges.class_of_class_object(object)?;
         let class = summary.class(number)?;
@@ -120,7 +120,7 @@ impl Shower<'_> {
         // Class objects vary in size too.
         let is_fixed = !is_array && summary.java_lang_class() != Some(number);
         let fields = summary.fields(class);
-        Some(ClassShown {
+        Some(ShownClass {
             name: name.to_owned(),
             superclass: ObjectId::from(class.super_id).non_null().map(|id| self.refer(id)),
             loader: self.loader_of(class.loader.into()),

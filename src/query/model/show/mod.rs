@@ -11,11 +11,11 @@ use hprof_values::{BasicType, ObjectId, TraceSerial, be_value};
 
 use crate::objects::collections::{self, Collections};
 use crate::objects::hiding;
-use crate::objects::meaning::{Meaning, Stack};
+use crate::objects::meaning::{Meaning, ThrowableStack};
 use crate::objects::reader::{Bits, ClassObject, Instance, ObjectReader, ObjectRecord, PrimitiveArray};
 use crate::paths::steps::View;
 
-pub use class::{ClassCandidate, ClassFound, ClassShown, DeclaredField, find_class};
+pub use class::{ClassCandidate, ClassFound, DeclaredField, ShownClass, find_class};
 pub use data::{Data, TextForm};
 
 /// An object, without its elements if it is an array.
@@ -48,13 +48,13 @@ pub struct ShownObject {
     /// Meaning, if its class is known.
     pub value: Option<Meaning>,
     /// Stack trace, if it is a Throwable.
-    pub stack: Option<Stack>,
+    pub stack: Option<ThrowableStack>,
     /// Immediate dominator.
     pub dominator: Option<Dominator>,
     /// Loader of its class; for a class object, of the class that it represents.
     pub loader: Option<ShownLoader>,
     /// Details of the class, for a class object.
-    pub of_class: Option<ClassShown>,
+    pub of_class: Option<ShownClass>,
 }
 
 /// Immediate dominator of an object.
@@ -286,7 +286,7 @@ impl<'a> Shower<'a> {
         object: ObjectIndex,
         characters: usize,
         frames: usize,
-    ) -> (Option<Meaning>, Option<Stack>) {
+    ) -> (Option<Meaning>, Option<ThrowableStack>) {
         match self.objects.record(object) {
             Some(ObjectRecord::Instance(_)) => {
                 let meaning = match self.view.hides_values() {

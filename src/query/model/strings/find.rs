@@ -158,7 +158,7 @@ pub(super) fn find<'a>(
 impl<'a> StringSearch<'_, 'a> {
     /// Returns the Strings of a chunk, by their arrays, and the number of those without one.
     fn strings(&self, chunk: Range<u32>) -> (Vec<FoundString>, u64) {
-        let mut strings = Strings { search: self, found: Vec::new(), ids: Vec::new() };
+        let mut strings = StringCollector { search: self, found: Vec::new(), ids: Vec::new() };
         let mut count = 0;
         for block in chunk.start / BLOCK..chunk.end.div_ceil(BLOCK) {
             let first = block * BLOCK;
@@ -168,7 +168,7 @@ impl<'a> StringSearch<'_, 'a> {
                 self.objects.visit_block(ObjectIndex(first), wanted, &mut strings);
             }
         }
-        let Strings { mut found, ids, .. } = strings;
+        let StringCollector { mut found, ids, .. } = strings;
         let mut indices = Vec::with_capacity(ids.len());
         self.graph.objects.addresses.finder().find(&ids, |index| indices.push(index));
         // Removes Strings whose arrays are not in the dump.
@@ -213,7 +213,7 @@ impl<'a> StringSearch<'_, 'a> {
     fn arrays(&self, mut found: Vec<FoundString>) -> (Vec<Vec<StringItem>>, u64) {
         // Of Strings that share an array the first one is counted with it.
         found.sort_unstable_by_key(|found| (found.array, found.string));
-        let mut arrays = Arrays {
+        let mut arrays = StringArrayReader {
             search: self,
             found: &found,
             pattern: self.question.pattern.clone(),
@@ -233,14 +233,14 @@ impl<'a> StringSearch<'_, 'a> {
 }
 
 /// Visitor that collects Strings.
-struct Strings<'v, 's, 'a> {
+struct StringCollector<'v, 's, 'a> {
     search: &'v StringSearch<'s, 'a>,
     found: Vec<FoundString>,
     /// IDs of the arrays.
     ids: Vec<ObjectId>,
 }
 
-impl<'a> ObjectVisitor<'a> for Strings<'_, '_, 'a> {
+impl<'a> ObjectVisitor<'a> for StringCollector<'_, '_, 'a> {
     #[inline(always)]
     fn instance(&mut self, object: ObjectIndex, record: Instance<'a>) {
         let search = self.search;
@@ -255,7 +255,7 @@ impl<'a> ObjectVisitor<'a> for Strings<'_, '_, 'a> {
 }
 
 /// Visitor that reads the arrays of Strings.
-struct Arrays<'v, 's, 'a> {
+struct StringArrayReader<'v, 's, 'a> {
     search: &'v StringSearch<'s, 'a>,
     /// Strings of the next array and of later ones.
     found: &'v [FoundString],
@@ -265,7 +265,7 @@ struct Arrays<'v, 's, 'a> {
     unreadable: u64,
 }
 
-impl Arrays<'_, '_, '_> {
+impl StringArrayReader<'_, '_, '_> {
     /// Returns the next String of an array.
     #[inline(always)]
     fn next_of(&mut self, array: ObjectIndex) -> Option<FoundString> {
@@ -296,7 +296,7 @@ fn hash_of_wanted(
     is_wanted.then(|| contents::hash(characters, search.seed))
 }
 
-impl<'a> ObjectVisitor<'a> for Arrays<'_, '_, 'a> {
+impl<'a> ObjectVisitor<'a> for StringArrayReader<'_, '_, 'a> {
     #[inline(always)]
     fn primitive_array(&mut self, object: ObjectIndex, record: PrimitiveArray<'a>) {
         let mut array_bytes = self.search.layout.array_size(record.element, record.length.into());

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::compare;
 use crate::profile::{Frame, Method, Profile, Site, Times};
-use crate::stack_filter::{Matcher, StackFilter};
+use crate::stack_filter::{StackFilter, StackMatcher};
 use hprof_base::naming::pattern;
 use hprof_base::sorting::SortRows;
 use hprof_values::TraceSerial;
@@ -54,8 +54,8 @@ pub(super) struct Tree<'a> {
     label_numbers: HashMap<(String, LabelKind), u32>,
     /// Labels by frame number.
     frame_labels: FxHashMap<u32, u32>,
-    of_class: Matcher<'a>,
-    of_method: Matcher<'a>,
+    of_class: StackMatcher<'a>,
+    of_method: StackMatcher<'a>,
     nodes: Vec<StackNode>,
     /// Weights of an older profile, by node.
     old: Option<Vec<Weights>>,

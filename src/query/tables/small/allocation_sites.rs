@@ -4,7 +4,7 @@
 use std::io;
 
 use super::super::fact_columns::{self, FactColumns};
-use super::super::{Batch, Context, Definition};
+use super::super::{Batch, Definition, TableContext};
 use hprof_base::dictionary::names;
 use hprof_base::fact::Fact;
 use hprof_jfr::Recording;
@@ -43,7 +43,7 @@ pub(crate) fn definition() -> Definition {
 }
 
 /// Adds the rows.
-pub(crate) fn make(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
+pub(crate) fn make(context: &TableContext<'_>, rows: &mut Batch) -> io::Result<()> {
     let Some(file) = &context.about.recording else { return Ok(()) };
     // The file was read before, so it is a recording.
     let Ok(recording) = Recording::new(file.bytes()) else { return Ok(()) };

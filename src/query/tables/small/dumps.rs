@@ -4,7 +4,7 @@ use std::io;
 
 use super::super::context::About;
 use super::super::fact_columns::FactColumns;
-use super::super::{Batch, Context, Definition};
+use super::super::{Batch, Definition, TableContext};
 use hprof_base::dictionary::names;
 use hprof_base::fact::Fact;
 use hprof_index::DumpGraph;
@@ -102,8 +102,8 @@ pub(crate) fn definition() -> Definition {
 }
 
 /// Adds the row of `dumps`.
-pub(crate) fn make(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
-    let Context { dump, sizes, about, .. } = context;
+pub(crate) fn make(context: &TableContext<'_>, rows: &mut Batch) -> io::Result<()> {
+    let TableContext { dump, sizes, about, .. } = context;
     let DumpGraph { heap, summary, graph } = **dump;
     let file = heap.path().file_name().map(|name| name.to_string_lossy().into_owned());
     let (info, layout) = (info::info(heap, sizes), sizes.layout());
@@ -141,7 +141,7 @@ pub(crate) fn properties() -> Definition {
 }
 
 /// Adds the rows of `properties`.
-pub(crate) fn make_properties(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
+pub(crate) fn make_properties(context: &TableContext<'_>, rows: &mut Batch) -> io::Result<()> {
     let (columns, summary) = (FactColumns::from_facts(PropertyEntry::facts()), context.dump.summary);
     for (key, value) in context.dump.summary.properties() {
         let units: Vec<u8> = value.encode_utf16().flat_map(u16::to_le_bytes).collect();
@@ -170,7 +170,7 @@ pub(crate) fn labels() -> Definition {
 }
 
 /// Adds the rows of `labels`.
-pub(crate) fn make_labels(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
+pub(crate) fn make_labels(context: &TableContext<'_>, rows: &mut Batch) -> io::Result<()> {
     let columns = FactColumns::from_facts(label_facts());
     for label in &context.about.labels {
         columns.add_with_names(label, context.dump.summary, rows);

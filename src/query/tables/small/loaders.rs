@@ -3,7 +3,7 @@
 use std::io;
 
 use super::super::fact_columns::{self, FactColumns};
-use super::super::{Batch, Context, Definition};
+use super::super::{Batch, Definition, TableContext};
 use hprof_base::dictionary::names;
 use hprof_model::loaders::loader_sets::{self, LoaderRow};
 use hprof_model::loaders::{self, LoaderOrder};
@@ -39,7 +39,7 @@ pub(crate) fn definition() -> Definition {
 }
 
 /// Adds the rows.
-pub(crate) fn make(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
+pub(crate) fn make(context: &TableContext<'_>, rows: &mut Batch) -> io::Result<()> {
     let dump = &context.dump;
     let labels = Labels::new(dump);
     let found = loaders::loaders(&dump.objects, &labels, LoaderOrder::Retained);

@@ -20,16 +20,16 @@ use std::sync::{Arc, OnceLock};
 use rustc_hash::FxHashMap;
 
 use super::{
-    Batch, Cell, ColumnNames, ColumnSet, ColumnType, Context, Definition, Lookup, LookupKey, Operator, Table,
-    TableChunk, TableQuery, Values,
+    Batch, Cell, ColumnNames, ColumnSet, ColumnType, Definition, Lookup, LookupKey, Operator, Table,
+    TableChunk, TableContext, TableQuery, Values,
 };
 
 /// Function that adds all rows of a table.
-pub(super) type MakeRows = fn(&Context<'_>, &mut Batch) -> io::Result<()>;
+pub(super) type MakeRows = fn(&TableContext<'_>, &mut Batch) -> io::Result<()>;
 
 /// A table whose rows are produced at once.
 struct SmallTable<'a> {
-    context: Arc<Context<'a>>,
+    context: Arc<TableContext<'a>>,
     definition: Definition,
     make: MakeRows,
     made: OnceLock<Result<Batch, (io::ErrorKind, String)>>,
@@ -48,7 +48,7 @@ const USUAL_ROWS: u64 = 100;
 
 /// Opens a table with the rows that `make` adds.
 pub(super) fn open<'a>(
-    context: &Arc<Context<'a>>,
+    context: &Arc<TableContext<'a>>,
     definition: Definition,
     make: MakeRows,
 ) -> Box<dyn Table + 'a> {

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::super::fact_columns::{self, FactColumns};
-use super::super::{Batch, Context, Definition};
+use super::super::{Batch, Definition, TableContext};
 use hprof_analyses::compare::places::{AlignedPlaces, DumpPlaces, PlaceEntry};
 use hprof_analyses::containers::{Container, ContainerRow, Containers};
 use hprof_base::dictionary::names;
@@ -72,7 +72,7 @@ pub(crate) fn definition() -> Definition {
 }
 
 /// Adds the rows.
-pub(crate) fn make(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
+pub(crate) fn make(context: &TableContext<'_>, rows: &mut Batch) -> io::Result<()> {
     let places = DumpPlaces::new(&context.dump)?.without_structures();
     // Tables of several dumps are joined by path, while the informative keys differ between dumps.
     let aligned = AlignedPlaces::with_all_keys(&[places]);

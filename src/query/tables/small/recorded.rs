@@ -3,7 +3,7 @@
 use std::io;
 
 use super::super::fact_columns::{self, FactColumns};
-use super::super::{Batch, Context, Definition};
+use super::super::{Batch, Definition, TableContext};
 use hprof_base::dictionary::names;
 use hprof_base::fact::Fact;
 use hprof_index::Quiet;
@@ -14,7 +14,7 @@ use hprof_recordings::profile::{Origin, Profile, Trace, Traces};
 use hprof_recordings::sites::RankedSite;
 use hprof_recordings::{cpu, sites};
 
-fn profile(context: &Context<'_>, sites: bool) -> io::Result<Profile> {
+fn profile(context: &TableContext<'_>, sites: bool) -> io::Result<Profile> {
     binary::read(context.dump.heap, Want { sites, traces: true, ..Want::default() }, &Quiet)
         .map_err(io::Error::other)
 }
@@ -57,7 +57,7 @@ pub(crate) fn sites() -> Definition {
 }
 
 /// Adds the rows of `sites`.
-pub(crate) fn make_sites(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
+pub(crate) fn make_sites(context: &TableContext<'_>, rows: &mut Batch) -> io::Result<()> {
     let mut profile = profile(context, true)?;
     // HotSpot gives all objects the trace 1, which is a placeholder: the histogram contains the same.
     if profile.sites.is_none() && context.dump.summary.facts().max_trace.get() > 1 {
@@ -98,7 +98,7 @@ pub(crate) fn samples() -> Definition {
 }
 
 /// Adds the rows of `samples`.
-pub(crate) fn make_samples(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
+pub(crate) fn make_samples(context: &TableContext<'_>, rows: &mut Batch) -> io::Result<()> {
     let profile = profile(context, false)?;
     let Some(samples) = &profile.samples else { return Ok(()) };
     let columns = sample_columns();
@@ -148,7 +148,7 @@ pub(crate) fn traces() -> Definition {
 }
 
 /// Adds the rows of `traces`.
-pub(crate) fn make_traces(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
+pub(crate) fn make_traces(context: &TableContext<'_>, rows: &mut Batch) -> io::Result<()> {
     let traces: Traces = profile(context, false)?.traces;
     let columns = trace_columns();
     for trace in traces.iter() {

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::super::fact_columns::{self, FactColumns};
-use super::super::{Batch, Context, Definition};
+use super::super::{Batch, Definition, TableContext};
 use hprof_analyses::leaks::contents::Reason;
 use hprof_analyses::leaks::evidence::Owner;
 use hprof_analyses::leaks::heap_places::HeapPlaces;
@@ -129,7 +129,7 @@ pub(crate) fn definition() -> Definition {
 }
 
 /// Adds the rows.
-pub(crate) fn make(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
+pub(crate) fn make(context: &TableContext<'_>, rows: &mut Batch) -> io::Result<()> {
     let dump = &context.dump;
     let places = HeapPlaces::new(dump, &context.frameworks, DEFAULT_THRESHOLD)?;
     let found = leaks::leaks(dump, DEFAULT_THRESHOLD, &places, LeakEvidence::All)?;

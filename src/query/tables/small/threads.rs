@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use super::super::fact_columns::{FactColumns, columns, own_columns};
 use super::super::{
-    Batch, Column, ColumnNames, ColumnSet, Context, Definition, Lookup, LookupKey, Operator, Table,
-    TableChunk, TableQuery,
+    Batch, Column, ColumnNames, ColumnSet, Definition, Lookup, LookupKey, Operator, Table, TableChunk,
+    TableContext, TableQuery,
 };
 use super::once;
 use hprof_base::dictionary::names;
@@ -38,7 +38,7 @@ pub(crate) enum ThreadTableKind {
 
 /// A table of threads, frames or locals.
 pub(crate) struct ThreadTable<'a> {
-    context: Arc<Context<'a>>,
+    context: Arc<TableContext<'a>>,
     of: ThreadTableKind,
     definition: Definition,
     columns: ThreadColumns,
@@ -81,7 +81,7 @@ struct LocalEntry {
 
 impl<'a> ThreadTable<'a> {
     /// Opens a table about threads.
-    pub(crate) fn open(context: Arc<Context<'a>>, of: ThreadTableKind) -> Box<dyn Table + 'a> {
+    pub(crate) fn open(context: Arc<TableContext<'a>>, of: ThreadTableKind) -> Box<dyn Table + 'a> {
         Box::new(Self { context, of, definition: definition(of), columns: ThreadColumns::new(of) })
     }
 

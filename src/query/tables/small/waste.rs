@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io;
 
 use super::super::fact_columns::{self, FactColumns};
-use super::super::{Batch, Context, Definition};
+use super::super::{Batch, Definition, TableContext};
 use hprof_analyses::waste::{FieldGroupBy, FieldSum, WasteQuery, WasteRow, waste};
 use hprof_base::dictionary::names;
 use hprof_base::fact::Fact;
@@ -56,7 +56,7 @@ pub(crate) fn definition() -> Definition {
 }
 
 /// Adds the rows.
-pub(crate) fn make(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
+pub(crate) fn make(context: &TableContext<'_>, rows: &mut Batch) -> io::Result<()> {
     let question = WasteQuery { kinds: Vec::new(), group_by: FieldGroupBy::Field, examples: 0 };
     let found = waste(&context.dump, &question)?;
     let columns = columns();

@@ -9,14 +9,14 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::dump::{SqlDump, TableNumber};
-use super::guard::{Clock, INTERRUPTED};
+use super::guard::{INTERRUPTED, QueryDeadline};
 use crate::{Batch, ColumnSet, PreparedData, Table, TableChunk};
 
 /// Reader of the chunks of a query, in order.
 #[derive(Debug)]
 pub(super) struct ChunkReader {
     dump: Arc<SqlDump>,
-    clock: Arc<Clock>,
+    clock: Arc<QueryDeadline>,
     table: TableNumber,
     wanted: ColumnSet,
     /// Chunks not yet requested; the last one is next.
@@ -68,7 +68,7 @@ impl ChunkReader {
     /// Creates a reader of these chunks of a table.
     pub(super) fn new(
         dump: Arc<SqlDump>,
-        clock: Arc<Clock>,
+        clock: Arc<QueryDeadline>,
         table: TableNumber,
         wanted: ColumnSet,
         mut chunks: Vec<TableChunk>,
@@ -179,7 +179,7 @@ impl Drop for ChunkReader {
 
 impl ChunkSlot {
     /// Reads the chunk, unless another thread has started it.
-    fn read(&self, dump: &SqlDump, clock: &Clock, number: TableNumber, wanted: ColumnSet) {
+    fn read(&self, dump: &SqlDump, clock: &QueryDeadline, number: TableNumber, wanted: ColumnSet) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut batch = match std::mem::replace(&mut *state, SlotState::Reading) {
             SlotState::Waiting(batch) => batch,

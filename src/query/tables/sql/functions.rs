@@ -7,7 +7,7 @@ use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, Error, ToSql};
 
 use super::dump::{FunctionValue, SqlDump};
-use super::guard::{Clock, INTERRUPTED};
+use super::guard::{INTERRUPTED, QueryDeadline};
 use super::{like, real_text};
 use hprof_base::naming::pattern::ClassPattern;
 
@@ -100,7 +100,7 @@ const FLAGS: FunctionFlags = FunctionFlags::SQLITE_UTF8
 pub(super) fn register(
     connection: &Connection,
     dumps: &Arc<[Arc<SqlDump>]>,
-    clock: &Arc<Clock>,
+    clock: &Arc<QueryDeadline>,
 ) -> rusqlite::Result<()> {
     /// Implementation of an SQL function of one object.
     type Tell = fn(&SqlDump, i64) -> FunctionValue;
@@ -190,6 +190,6 @@ fn as_text<'c>(context: &'c Context<'_>, at: usize) -> Option<std::borrow::Cow<'
 }
 
 /// Returns an error if the query has to end: a call may take as long as many instructions.
-fn in_time(clock: &Clock) -> rusqlite::Result<()> {
+fn in_time(clock: &QueryDeadline) -> rusqlite::Result<()> {
     if clock.is_over() { Err(wrong(INTERRUPTED)) } else { Ok(()) }
 }

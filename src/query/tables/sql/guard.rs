@@ -46,7 +46,7 @@ pub struct SqlLimits {
 
 /// Deadline of a query. The time in which it waits for the consumer of its rows, such as a pager, does not count.
 #[derive(Debug)]
-pub(super) struct Clock {
+pub(super) struct QueryDeadline {
     begin: Instant,
     limit: Option<Duration>,
     cancelled: Arc<AtomicBool>,
@@ -62,7 +62,7 @@ struct Waits {
     since: Option<Instant>,
 }
 
-impl Clock {
+impl QueryDeadline {
     /// Starts the clock.
     pub(super) fn new(limit: Option<Duration>, cancelled: Arc<AtomicBool>) -> Self {
         Self { begin: Instant::now(), limit, cancelled, waits: Mutex::default() }
@@ -146,7 +146,7 @@ pub(super) fn lock(
     connection: &mut Connection,
     unlocked: UnlockFlag,
     refused: RefusalMessage,
-    clock: Arc<Clock>,
+    clock: Arc<QueryDeadline>,
 ) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn waiting_takes_no_time() {
-        let clock = Clock::new(Some(Duration::from_secs(60)), Arc::default());
+        let clock = QueryDeadline::new(Some(Duration::from_secs(60)), Arc::default());
         let before = clock.time_left();
         clock.waiting(|| {
             let left = clock.time_left();
@@ -211,7 +211,7 @@ mod tests {
         });
         let taken = before.unwrap_or_default().saturating_sub(clock.time_left().unwrap_or_default());
         assert!(taken < clock.begin.elapsed().saturating_sub(Duration::from_millis(19)));
-        assert!(!clock.is_over() && Clock::new(Some(Duration::ZERO), Arc::default()).is_late());
-        assert_eq!(Clock::new(None, Arc::default()).time_left(), None);
+        assert!(!clock.is_over() && QueryDeadline::new(Some(Duration::ZERO), Arc::default()).is_late());
+        assert_eq!(QueryDeadline::new(None, Arc::default()).time_left(), None);
     }
 }

@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use super::dump::{SqlDump, TableNumber};
 use super::error::{ErrorKind, SqlError};
 use super::functions;
-use super::guard::{self, Clock, RefusalMessage, SqlLimits, UnlockFlag};
+use super::guard::{self, QueryDeadline, RefusalMessage, SqlLimits, UnlockFlag};
 use super::virtual_table::{self, MODULE, NONE, TableData, quoted_name};
 use crate::NoClass;
 use hprof_base::naming::suggestions;
@@ -39,7 +39,7 @@ impl SqlConnection {
         dumps: &Arc<[Arc<SqlDump>]>,
         query: &str,
         limits: &SqlLimits,
-        clock: Arc<Clock>,
+        clock: Arc<QueryDeadline>,
     ) -> Result<Self, SqlError> {
         let refused = RefusalMessage::default();
         let unlocked = UnlockFlag::default();

@@ -13,7 +13,7 @@ use rusqlite::types::ValueRef;
 use super::MAX_LEN;
 use super::dump::SqlDump;
 use super::error::{ErrorKind, SqlError};
-use super::guard::{Clock, SqlLimits};
+use super::guard::{QueryDeadline, SqlLimits};
 use super::open::SqlConnection;
 
 /// A column of a result.
@@ -78,7 +78,7 @@ pub struct SqlResult {
     made: VecDeque<SqlRow>,
     /// `true` if no more rows follow.
     is_over: bool,
-    clock: Arc<Clock>,
+    clock: Arc<QueryDeadline>,
     cancelled: Arc<AtomicBool>,
 }
 
@@ -104,7 +104,7 @@ pub fn ask(dumps: &[Arc<SqlDump>], query: &str, limits: SqlLimits) -> Result<Sql
     }
     let cancelled = Arc::new(AtomicBool::new(false));
     let (sender, messages) = sync_channel(WAITING);
-    let clock = Arc::new(Clock::new(limits.time, cancelled.clone()));
+    let clock = Arc::new(QueryDeadline::new(limits.time, cancelled.clone()));
     let work =
         QueryTask { dumps: dumps.into(), query: query.to_owned(), limits, clock: clock.clone(), sender };
     let thread = std::thread::Builder::new().name("sql".to_owned()).stack_size(STACK);
@@ -175,7 +175,7 @@ struct QueryTask {
     dumps: Arc<[Arc<SqlDump>]>,
     query: String,
     limits: SqlLimits,
-    clock: Arc<Clock>,
+    clock: Arc<QueryDeadline>,
     sender: SyncSender<Message>,
 }
 

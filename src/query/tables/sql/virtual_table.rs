@@ -17,7 +17,7 @@ use rusqlite::vtab::{
 
 use super::ahead::ChunkReader;
 use super::dump::{SqlDump, TableNumber};
-use super::guard::{Clock, INTERRUPTED};
+use super::guard::{INTERRUPTED, QueryDeadline};
 use crate::{
     Batch, Cell, ColumnSet, ColumnType, Definition, List, Lookup, LookupKey, Operator, PreparedData,
     TableChunk, TableQuery,
@@ -29,7 +29,7 @@ pub(super) struct TableData {
     /// Dump.
     pub(super) dump: Arc<SqlDump>,
     /// Deadline of the query: SQLite checks only between two rows.
-    pub(super) clock: Arc<Clock>,
+    pub(super) clock: Arc<QueryDeadline>,
 }
 
 /// Module of the virtual tables; their argument is the number of the table, see [`argument`].

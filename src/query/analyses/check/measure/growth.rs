@@ -75,7 +75,7 @@ fn subject(measure: &Measure) -> String {
 fn measure(data: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measurement> {
     match Growing::parse(measure.text()) {
         None | Some(Growing::Heap) => {
-            Ok(Measurement::new(data.bytes(measure.scope)?, data.total_bytes(measure.scope)?))
+            Ok(Measurement::new(data.shallow_bytes(measure.scope)?, data.total_bytes(measure.scope)?))
         }
         Some(Growing::Place(_)) => {
             let places = data.places()?;

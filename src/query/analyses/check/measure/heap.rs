@@ -10,6 +10,6 @@ pub(super) const DEFINITION: MeasureKind = MeasureKind {
     scope: Some(Scope::Reachable),
     is_in_summary: true,
     subject: |measure| measure.heap().to_owned(),
-    measure: |dump, measure| Ok(Measurement::new(dump.bytes(measure.scope)?, dump.all_bytes())),
+    measure: |dump, measure| Ok(Measurement::new(dump.shallow_bytes(measure.scope)?, dump.all_bytes())),
     ..MeasureKind::BASE
 };

@@ -221,7 +221,7 @@ impl<'a> DumpData<'a> {
     }
 
     /// Returns the shallow size of the objects in bytes.
-    fn bytes(&self, scope: Scope) -> io::Result<u64> {
+    fn shallow_bytes(&self, scope: Scope) -> io::Result<u64> {
         Ok(match scope {
             Scope::All => self.all_bytes(),
             Scope::Reachable => self.reachable_bytes()?,

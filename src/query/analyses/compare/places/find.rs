@@ -16,7 +16,7 @@ use hprof_model::objects::reference_names::Edges;
 
 use super::DumpPlaces;
 use super::adopted::{adopted_objects, special};
-use super::held_by::{HeldBy, HoldingReferences, Slots};
+use super::held_by::{HeldBy, HoldingReferences, ReferenceFields};
 use super::keyed;
 use super::labels::LabelNumbers;
 use super::large;
@@ -46,7 +46,7 @@ pub(super) fn places(
 ) -> io::Result<DumpPlaces> {
     let summary = dump.summary;
     let objects = dump.objects;
-    let slots = Slots::new(summary);
+    let slots = ReferenceFields::new(summary);
     let references = References::new(&objects, &slots);
     let holders =
         if matches!(extent, Extent::All) { Some(HoldingReferences::new(&objects, &slots)?) } else { None };

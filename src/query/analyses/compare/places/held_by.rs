@@ -53,13 +53,13 @@ pub(super) enum HeldBy {
 
 /// Reference fields of the instances of each class.
 #[derive(Debug)]
-pub(super) struct Slots<'a> {
+pub(super) struct ReferenceFields<'a> {
     /// By class number: start of its fields in `all`, and their number.
     of_class: Vec<(u32, u32)>,
     all: Vec<FieldSlot<'a>>,
 }
 
-impl<'a> Slots<'a> {
+impl<'a> ReferenceFields<'a> {
     pub(super) fn new(summary: &'a Summary) -> Self {
         let mut slots = Self { of_class: Vec::with_capacity(summary.classes().len()), all: Vec::new() };
         for (number, class) in summary.numbered_classes() {
@@ -95,7 +95,7 @@ impl HoldingReferences {
     ///
     /// # Errors
     /// If neither memory nor disk has space for a number per object.
-    pub(super) fn new(objects: &ObjectReader<'_>, slots: &Slots<'_>) -> io::Result<Self> {
+    pub(super) fn new(objects: &ObjectReader<'_>, slots: &ReferenceFields<'_>) -> io::Result<Self> {
         let graph = objects.graph;
         let mut holders = Self { cells: graph.room().zeroed_array::<u64>(graph.objects.len() as usize)? };
         let cells = Cells(atomic_u64(&mut holders.cells));
@@ -190,7 +190,12 @@ impl Cells<'_> {
     }
 
     /// Examines the fields in the records of a chunk of objects.
-    fn take_fields(&self, objects: &ObjectReader<'_>, slots: &Slots<'_>, chunk: Range<ObjectIndex>) {
+    fn take_fields(
+        &self,
+        objects: &ObjectReader<'_>,
+        slots: &ReferenceFields<'_>,
+        chunk: Range<ObjectIndex>,
+    ) {
         let (graph, id_size) = (objects.graph, objects.summary.id_size());
         let mut ids: Vec<ObjectId> = Vec::new();
         let mut by: Vec<(ObjectIndex, u32)> = Vec::new();

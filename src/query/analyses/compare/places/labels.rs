@@ -9,7 +9,7 @@ use crate::frameworks::Naming;
 use hprof_base::naming::stable_names;
 use hprof_index::model::summary::{ClassNumber, Summary};
 
-use super::held_by::Slots;
+use super::held_by::ReferenceFields;
 
 /// The reference by which an object is held.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -144,7 +144,7 @@ pub(super) const STACK: u32 = 2;
 pub(super) const VALUE: u32 = 3;
 
 impl LabelNumbers {
-    pub(super) fn new(summary: &Summary, slots: &Slots<'_>) -> Self {
+    pub(super) fn new(summary: &Summary, slots: &ReferenceFields<'_>) -> Self {
         let mut vias = Pool::new();
         for via in [Via::Unknown, Via::Key, Via::Stack, Via::Value] {
             vias.number(via);

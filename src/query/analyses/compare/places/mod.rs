@@ -60,7 +60,7 @@ pub use change::{Changes, MapAbove, PlaceChange, least_of};
 pub use facts::PlaceEntry;
 pub use growth::{explaining_places, explaining_places_of};
 pub use labels::{PlaceLabel, Via};
-pub use one_heap::{Elements, ExplainedHeap, ExplainedPlace, OneHeap, library};
+pub use one_heap::{ExplainedHeap, ExplainedPlace, OneHeap, PlaceElements, library};
 
 /// A place of one dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

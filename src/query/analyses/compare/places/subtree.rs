@@ -11,14 +11,14 @@ use hprof_index::objects::fields::FieldPlace;
 use hprof_index::objects::reader::{ObjectReader, ObjectRecord};
 use hprof_values::{BasicType, ObjectId};
 
-use super::held_by::{HeldBy, Slots};
+use super::held_by::{HeldBy, ReferenceFields};
 use super::nodes::{PrefetchedObject, VisitedBytes};
 use super::tree::PlaceBuilder;
 
 /// References of single objects to the objects that they dominate.
 pub(super) struct References<'o, 'a> {
     objects: &'o ObjectReader<'a>,
-    slots: &'o Slots<'a>,
+    slots: &'o ReferenceFields<'a>,
     /// By thread: objects that the thread's stack references.
     locals: FxHashMap<u32, Vec<ObjectId>>,
 }
@@ -31,7 +31,7 @@ struct WalkLevel<'t> {
 }
 
 impl<'o, 'a> References<'o, 'a> {
-    pub(super) fn new(objects: &'o ObjectReader<'a>, slots: &'o Slots<'a>) -> Self {
+    pub(super) fn new(objects: &'o ObjectReader<'a>, slots: &'o ReferenceFields<'a>) -> Self {
         let mut locals: FxHashMap<u32, Vec<ObjectId>> = FxHashMap::default();
         let graph = objects.graph;
         for root in graph.roots.rows.iter().filter(|root| root.is_local) {

@@ -11,7 +11,7 @@ use hprof_model::objects::collections::CollectionKind;
 use hprof_model::objects::reader::FieldSlot;
 use hprof_model::objects::reference_kind::ReferenceKind;
 
-use super::held_by::{HeldBy, Slots};
+use super::held_by::{HeldBy, ReferenceFields};
 use super::labels::{KEY, LabelNumbers, PlaceLabel, Pool, STACK, UNKNOWN, VALUE, Via};
 use super::named::NamedObjects;
 use super::nodes::{
@@ -40,7 +40,7 @@ pub(super) struct PlaceBuilder<'a> {
     pub(super) graph: &'a ObjectGraph,
     /// Properties by class number.
     pub(super) traits: Vec<ClassTraits>,
-    pub(super) slots: &'a Slots<'a>,
+    pub(super) slots: &'a ReferenceFields<'a>,
     /// Returns the reference by which a dominator holds an object.
     pub(super) held_by: &'a (dyn Fn(Option<ObjectIndex>, ObjectIndex) -> HeldBy + Sync),
     pub(super) numbers: LabelNumbers,

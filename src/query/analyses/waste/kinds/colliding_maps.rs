@@ -1,6 +1,6 @@
 //! Maps in which most entries collide with other entries.
 
-use crate::waste::findings::{PartKey, Saving, Sink};
+use crate::waste::findings::{FindingSink, PartKey, Saving};
 use crate::waste::kind::{WasteEffect, WasteFinder, WasteKind};
 use crate::waste::visited::VisitedTable;
 use hprof_values::be_ids;
@@ -21,7 +21,7 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
 /// Minimum number of entries of a map that is checked for collisions.
 const MIN_ENTRIES: u64 = 8;
 
-fn look(table: &VisitedTable<'_, '_>, sink: &mut Sink) {
+fn look(table: &VisitedTable<'_, '_>, sink: &mut FindingSink) {
     let elements = table.elements;
     if !table.usage.is_hash || elements < MIN_ENTRIES {
         return;

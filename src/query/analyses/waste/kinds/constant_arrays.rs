@@ -1,6 +1,6 @@
 //! Primitive arrays in which all elements are equal.
 
-use crate::waste::findings::Sink;
+use crate::waste::findings::FindingSink;
 use crate::waste::kind::{WasteEffect, WasteFinder, WasteKind};
 use crate::waste::visited::VisitedArray;
 
@@ -17,7 +17,7 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
     finds: WasteFinder::PrimitiveArrays(look),
 };
 
-fn look(array: &VisitedArray<'_, '_>, sink: &mut Sink) {
+fn look(array: &VisitedArray<'_, '_>, sink: &mut FindingSink) {
     if array.is_constant {
         sink.push(array.saving(array.bytes), array.part(), (0, 0));
     }

@@ -1,7 +1,7 @@
 //! Collections without elements.
 
 use crate::waste::collection_look::{CollectionLook, FewElements, MAX_OBJECTS};
-use crate::waste::findings::{PartKey, Saving, Sink};
+use crate::waste::findings::{FindingSink, PartKey, Saving};
 use crate::waste::kind::{WasteEffect, WasteFinder, WasteKind};
 use hprof_index::model::tables::ClassKind;
 
@@ -19,7 +19,7 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
     finds: WasteFinder::Collections(look),
 };
 
-fn look(look: &CollectionLook<'_, '_>, collection: &FewElements, sink: &mut Sink) {
+fn look(look: &CollectionLook<'_, '_>, collection: &FewElements, sink: &mut FindingSink) {
     if collection.elements > 0 {
         return;
     }

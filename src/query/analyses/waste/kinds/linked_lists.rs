@@ -1,7 +1,7 @@
 //! LinkedLists, which need more memory than ArrayLists.
 
 use crate::waste::collection_look::{CollectionLook, FewElements};
-use crate::waste::findings::{Saving, Sink};
+use crate::waste::findings::{FindingSink, Saving};
 use crate::waste::kind::{WasteEffect, WasteFinder, WasteKind};
 use hprof_values::BasicType;
 
@@ -17,7 +17,7 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
     finds: WasteFinder::Collections(look),
 };
 
-fn look(look: &CollectionLook<'_, '_>, collection: &FewElements, sink: &mut Sink) {
+fn look(look: &CollectionLook<'_, '_>, collection: &FewElements, sink: &mut FindingSink) {
     let object = collection.object;
     if collection.elements == 0 || !look.usage(object).is_some_and(|usage| usage.is_linked) {
         return;

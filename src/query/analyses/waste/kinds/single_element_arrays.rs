@@ -1,6 +1,6 @@
 //! Arrays of one reference.
 
-use crate::waste::findings::Sink;
+use crate::waste::findings::FindingSink;
 use crate::waste::kind::{WasteEffect, WasteFinder, WasteKind};
 use crate::waste::visited::VisitedArray;
 
@@ -16,7 +16,7 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
     finds: WasteFinder::ReferenceArrays(look),
 };
 
-fn look(array: &VisitedArray<'_, '_>, sink: &mut Sink) {
+fn look(array: &VisitedArray<'_, '_>, sink: &mut FindingSink) {
     if array.references == 1 {
         sink.push(array.saving(array.bytes), array.part(), (1, array.length));
     }

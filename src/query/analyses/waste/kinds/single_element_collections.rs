@@ -1,7 +1,7 @@
 //! Collections of one element.
 
 use crate::waste::collection_look::{CollectionLook, FewElements, MAX_OBJECTS};
-use crate::waste::findings::{PartKey, Saving, Sink};
+use crate::waste::findings::{FindingSink, PartKey, Saving};
 use crate::waste::kind::{WasteEffect, WasteFinder, WasteKind};
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 
@@ -21,7 +21,7 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
 /// Maximum number of retained objects of a collection that are examined.
 const MAX_STEPS: u32 = 1 << 10;
 
-fn look(look: &CollectionLook<'_, '_>, collection: &FewElements, sink: &mut Sink) {
+fn look(look: &CollectionLook<'_, '_>, collection: &FewElements, sink: &mut FindingSink) {
     match collection.plain {
         _ if collection.elements != 1 => {}
         Some(list) => plain(look, &list, sink),
@@ -30,7 +30,7 @@ fn look(look: &CollectionLook<'_, '_>, collection: &FewElements, sink: &mut Sink
 }
 
 /// Examines a list of one element and its array.
-fn plain(look: &CollectionLook<'_, '_>, list: &Saving, sink: &mut Sink) {
+fn plain(look: &CollectionLook<'_, '_>, list: &Saving, sink: &mut FindingSink) {
     let [object, array] = [list.object, list.other].map(ObjectIndex);
     if !look.search.is_dominated_by(array, object) {
         return;
@@ -53,7 +53,7 @@ fn plain(look: &CollectionLook<'_, '_>, list: &Saving, sink: &mut Sink) {
     sink.push(Saving::new(outer, bytes), class, (0, 0));
 }
 
-fn report_single_element(look: &CollectionLook<'_, '_>, object: ObjectIndex, sink: &mut Sink) {
+fn report_single_element(look: &CollectionLook<'_, '_>, object: ObjectIndex, sink: &mut FindingSink) {
     let tree = &look.search.dump.graph.tree;
     let objects = &look.search.dump.objects;
     // A table that another collection shares is not freed.

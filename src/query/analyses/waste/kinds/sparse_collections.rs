@@ -1,6 +1,6 @@
 //! Collections that use at most half of their table.
 
-use crate::waste::findings::{PartKey, Saving, Sink};
+use crate::waste::findings::{FindingSink, PartKey, Saving};
 use crate::waste::kind::{WasteEffect, WasteFinder, WasteKind};
 use crate::waste::visited::VisitedTable;
 use hprof_model::objects::collections::usage::SlotRule;
@@ -19,7 +19,7 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
     finds: WasteFinder::Tables(look),
 };
 
-fn look(table: &VisitedTable<'_, '_>, sink: &mut Sink) {
+fn look(table: &VisitedTable<'_, '_>, sink: &mut FindingSink) {
     let VisitedTable { usage, length, elements, .. } = *table;
     if usage.needs == SlotRule::All {
         return;

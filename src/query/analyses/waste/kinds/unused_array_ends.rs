@@ -1,6 +1,6 @@
 //! Buffers that are longer than their used part.
 
-use crate::waste::findings::{PartKey, Sink};
+use crate::waste::findings::{FindingSink, PartKey};
 use crate::waste::kind::{WasteEffect, WasteFinder, WasteKind};
 use crate::waste::plan::Plan;
 use crate::waste::visited::VisitedArray;
@@ -22,7 +22,7 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
     finds: WasteFinder::PrimitiveArrays(look),
 };
 
-fn look(array: &VisitedArray<'_, '_>, sink: &mut Sink) {
+fn look(array: &VisitedArray<'_, '_>, sink: &mut FindingSink) {
     let VisitedArray { search, length, elements, .. } = *array;
     let mut by_class: Option<(u32, ClassNumber)> = None;
     for held in array.held {

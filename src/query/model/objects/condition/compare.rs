@@ -165,7 +165,7 @@ pub(super) fn compare_text(text: &Characters<'_>, operator: Operator, literal: &
 }
 
 /// Returns whether the label of a boxed number or another numeric object meets a condition.
-pub(super) fn compare_number(label: &str, operator: Operator, literal: &Literal) -> bool {
+pub(super) fn number_matches(label: &str, operator: Operator, literal: &Literal) -> bool {
     match (label.parse::<i64>(), label.parse::<f64>()) {
         _ if operator == Operator::Contains => compare_other(label, operator, literal),
         (Ok(number), _) if literal.is_number() => compare_integer(number, operator, literal),

@@ -18,7 +18,7 @@ use super::object_set::Bits as ObjectSet;
 use super::reader::{Bits, ObjectReader, ObjectRecord};
 pub use error::ConditionError;
 
-use compare::{Literal, Operator, compare_number, compare_other, compare_primitive, compare_text};
+use compare::{Literal, Operator, compare_other, compare_primitive, compare_text, number_matches};
 use path::{FieldPath, StepPlaces};
 
 /// A condition on a field.
@@ -158,7 +158,7 @@ impl<'a> Filter<'a> {
             return *operator == Operator::NotEqual;
         };
         if is_in(&self.numbers) {
-            compare_number(&label, *operator, literal)
+            number_matches(&label, *operator, literal)
         } else {
             compare_other(&label, *operator, literal)
         }
@@ -267,7 +267,7 @@ mod tests {
         assert!(holds("x < b", b"abc") && holds("x >= abc", b"abc") && !holds("x > abc", b"abc"));
         let label = |text: &str, label: &str| {
             let Condition { operator, literal, .. } = condition(text);
-            compare_number(label, operator, &literal)
+            number_matches(label, operator, &literal)
         };
         assert!(label("x > 9", "10") && label("x = 1.5", "1.5") && label("x = RUNNING", "RUNNING"));
         assert!(label("x ~ UNN", "RUNNING") && !label("x = 7", "RUNNING"));

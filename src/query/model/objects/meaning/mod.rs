@@ -25,7 +25,7 @@ use known::{KNOWN, ReadMethod};
 use text::Text;
 
 pub use number::{double, float};
-pub use stack::Stack;
+pub use stack::ThrowableStack;
 
 /// Maximum number of objects read in succession.
 const MAX_STEPS: u32 = 5;

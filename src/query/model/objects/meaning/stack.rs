@@ -7,7 +7,7 @@ use super::{Fields, MAX_STEPS, Meanings};
 
 /// Stack of a Throwable.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Stack {
+pub struct ThrowableStack {
     /// Frames, innermost first: `com.acme.Main.run(Main.java:5)`, or only the class.
     pub frames: Vec<String>,
     /// `true` if only classes are available: the program never requested the stack, and the JVM stores methods as
@@ -26,7 +26,7 @@ const MAX_CHUNKS: usize = 1 << 10;
 impl<'a> Meanings<'a> {
     /// Returns the stack of a Throwable, up to this many frames; `None` if the object is not a Throwable, or has no
     /// stack.
-    pub fn stack(&self, object: ObjectIndex, most: usize) -> Option<Stack> {
+    pub fn stack(&self, object: ObjectIndex, most: usize) -> Option<ThrowableStack> {
         let (_, fields) = self.read_method(self.objects.fields(object)?)?;
         if self.class_name(fields.class())? != "java.lang.Throwable" {
             return None;
@@ -35,7 +35,7 @@ impl<'a> Meanings<'a> {
     }
 
     /// Reads the elements that `getStackTrace` returned.
-    fn elements(&self, fields: Fields<'a>, most: usize) -> Option<Stack> {
+    fn elements(&self, fields: Fields<'a>, most: usize) -> Option<ThrowableStack> {
         let ids = self.objects.ids(self.object(fields, "stackTrace")?)?;
         let count = ids.len();
         let frames = ids.take(most).map(|id| {
@@ -46,13 +46,13 @@ impl<'a> Meanings<'a> {
         });
         let frames: Vec<String> = frames.collect();
         let more = (count - frames.len()) as u64;
-        (!frames.is_empty()).then_some(Stack { frames, classes_only: false, more })
+        (!frames.is_empty()).then_some(ThrowableStack { frames, classes_only: false, more })
     }
 
     /// Reads what HotSpot stores until the stack is requested: chunks with methods, lines, class objects and the next
     /// chunk.
-    fn backtrace(&self, fields: Fields<'a>, most: usize) -> Option<Stack> {
-        let mut stack = Stack { classes_only: true, ..Stack::default() };
+    fn backtrace(&self, fields: Fields<'a>, most: usize) -> Option<ThrowableStack> {
+        let mut stack = ThrowableStack { classes_only: true, ..ThrowableStack::default() };
         let mut chunk = self.object(fields, "backtrace");
         for _ in 0..MAX_CHUNKS {
             let Some(parts) = chunk.and_then(|chunk| self.objects.ids(chunk)) else { break };

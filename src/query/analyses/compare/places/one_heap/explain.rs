@@ -33,7 +33,7 @@ const MIN_NODES: u64 = 10;
 
 /// Many similar objects at a place or immediately below it, which share most of its retained size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Elements {
+pub struct PlaceElements {
     /// Place of the elements that retain the most.
     pub place: u32,
     /// Number of all elements.
@@ -55,7 +55,7 @@ pub struct Elements {
 /// The places that explain a heap, each with its elements, and the size of the largest remaining place.
 #[derive(Debug, Default)]
 pub(super) struct Explanation {
-    pub(super) places: Vec<(u32, Option<Elements>)>,
+    pub(super) places: Vec<(u32, Option<PlaceElements>)>,
     pub(super) largest_left: u64,
 }
 
@@ -114,13 +114,13 @@ pub(super) fn explain(aligned: &AlignedPlaces, least: u64, is_store: impl Fn(u32
 /// Returns the path from `place` to the place at or below it that stores elements, and the elements: those with the
 /// largest number per container. For ten results with thousands of rows each, these are the rows; for a thousand sessions
 /// with ten items each, the sessions.
-fn fullest(aligned: &AlignedPlaces, place: u32) -> (Vec<u32>, Option<Elements>) {
+fn fullest(aligned: &AlignedPlaces, place: u32) -> (Vec<u32>, Option<PlaceElements>) {
     let first = match elements(aligned, place) {
         Some(first) if !aligned.label(place).has_sentence => first,
         found => return (vec![place], found),
     };
     let bytes = |place: u32| aligned.figures(0, place).retained_bytes;
-    let per_container = |container: u32, of: &Elements| {
+    let per_container = |container: u32, of: &PlaceElements| {
         let containers = if container == of.place { 1 } else { aligned.figures(0, container).objects };
         of.objects / containers.max(1)
     };
@@ -146,13 +146,13 @@ fn fullest(aligned: &AlignedPlaces, place: u32) -> (Vec<u32>, Option<Elements>) 
 }
 
 /// Returns the elements that a place stores, if there are many and they have most of its retained size.
-fn elements(aligned: &AlignedPlaces, place: u32) -> Option<Elements> {
+fn elements(aligned: &AlignedPlaces, place: u32) -> Option<PlaceElements> {
     let own = aligned.figures(0, place);
     // Each link of a chain holds the next: the first one retains all.
     let are_nodes = own.following >= MANY;
     let heads = if are_nodes { own.objects.saturating_sub(own.following) } else { 0 };
     if are_nodes || is_shared(own.objects, own.largest_bytes, own.retained_bytes) {
-        return Some(Elements {
+        return Some(PlaceElements {
             place,
             objects: own.objects,
             retained_bytes: own.retained_bytes,
@@ -166,7 +166,7 @@ fn elements(aligned: &AlignedPlaces, place: u32) -> Option<Elements> {
 }
 
 /// Returns the elements immediately below a place, if there are many and they have most of its retained size.
-fn stored_elements(aligned: &AlignedPlaces, place: u32) -> Option<Elements> {
+fn stored_elements(aligned: &AlignedPlaces, place: u32) -> Option<PlaceElements> {
     let own = aligned.figures(0, place);
     let is_element = |place: &u32| matches!(aligned.label(*place).via, Via::Unknown | Via::Value | Via::Key);
     let all: Vec<u32> = aligned.children(place).iter().copied().filter(is_element).collect();
@@ -187,7 +187,7 @@ fn stored_elements(aligned: &AlignedPlaces, place: u32) -> Option<Elements> {
     let (first_bytes, values) = (figures(&first).retained_bytes, sum(counted, |of| of.retained_bytes));
     let is_store = is_shared(objects, largest, bytes)
         && is_share(bytes.saturating_add(own.own_bytes), own.retained_bytes, OF_ELEMENTS);
-    (is_store && is_share(first_bytes, values, OF_MOST)).then_some(Elements {
+    (is_store && is_share(first_bytes, values, OF_MOST)).then_some(PlaceElements {
         place: first,
         objects,
         retained_bytes: bytes,

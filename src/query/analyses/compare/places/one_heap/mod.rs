@@ -17,7 +17,7 @@ use super::{AlignedPlaces, DumpPlaces, PlaceFigures};
 use crate::frameworks::Naming;
 use hprof_base::sorting::SortRows;
 
-pub use explain::Elements;
+pub use explain::PlaceElements;
 pub use titles::library;
 
 /// Places of one heap, without uninformative keys.
@@ -41,7 +41,7 @@ pub struct ExplainedPlace {
     /// Number of objects at the places.
     pub objects: u64,
     /// Elements that the places store or consist of, if there are many.
-    pub elements: Option<Elements>,
+    pub elements: Option<PlaceElements>,
 }
 
 /// The places that explain a heap, largest first, and the size of the largest remaining place.
@@ -130,7 +130,7 @@ impl OneHeap {
     }
 
     /// Returns the name that the elements share by a framework's rule, if any: `coroutines in OrderService.price`.
-    pub fn name_of_elements(&self, elements: &Elements) -> Option<&str> {
+    pub fn name_of_elements(&self, elements: &PlaceElements) -> Option<&str> {
         let label = self.aligned.label(elements.place);
         label.called.as_deref().filter(|_| label.naming == Naming::Many)
     }

@@ -6,8 +6,8 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::door::PlaceDir;
-use super::doors::Doors;
+use super::client::UserDir;
+use super::opener::UserFilesOpener;
 use crate::error::Error;
 use crate::identity::Identity;
 use crate::random_name::random_name;
@@ -28,15 +28,15 @@ pub struct ForeignDir<'p> {
 
 /// Open directory for an output file that others may change. All operations are done as one user, to whom the file will belong.
 #[derive(Debug, Clone)]
-pub struct OutputPlace {
-    dir: PlaceDir,
+pub struct UserOutputDir {
+    dir: UserDir,
 }
 
-impl OutputPlace {
+impl UserOutputDir {
     /// Opens a directory as the user to whom files will belong: `caller`, if the directory belongs to that user, or the JVM's
     /// user.
     pub(crate) fn open(
-        doors: &Doors,
+        opener: &UserFilesOpener,
         dir: ForeignDir<'_>,
         caller: Option<Identity>,
         jvms: Option<(Identity, &[u32])>,
@@ -46,10 +46,10 @@ impl OutputPlace {
         let callers = caller.filter(|caller| caller.user == owner).map(|caller| (caller, &[][..]));
         let user = callers.or(jvms.filter(|(jvms, _)| is_of(jvms.user)));
         let (identity, groups) = user.ok_or_else(|| Error::ForeignPlace { path: path.to_owned(), owner })?;
-        let door = Arc::new(doors.as_user(identity, groups)?);
+        let files = Arc::new(opener.as_user(identity, groups)?);
         let open = || {
             // Even with the rights of that user no link is followed, because a third user may have created it.
-            let opened = door.root()?.without_links(path.to_str().ok_or(io::ErrorKind::InvalidInput)?)?;
+            let opened = files.root()?.without_links(path.to_str().ok_or(io::ErrorKind::InvalidInput)?)?;
             opened.check_writable()?;
             Ok(opened)
         };
@@ -61,18 +61,18 @@ impl OutputPlace {
         Ok(Self { dir })
     }
 
-    pub(crate) fn dir(&self) -> &PlaceDir {
+    pub(crate) fn dir(&self) -> &UserDir {
         &self.dir
     }
 
     /// Returns the ID of the user to whom files in the directory will belong.
     pub fn user(&self) -> u32 {
-        self.dir.door().user()
+        self.dir.files().user()
     }
 
     /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
-        self.dir.place()
+        self.dir.full_path()
     }
 
     /// Returns the file descriptor of the directory.
@@ -93,31 +93,31 @@ impl OutputPlace {
         }
     }
 
-    /// Creates a file with a temporary name. [`PlaceFile::commit`] gives it its name.
+    /// Creates a file with a temporary name. [`UserFile::commit`] gives it its name.
     ///
     /// # Errors
     ///
     /// Errors of the system.
-    pub fn create(&self, name: &str, is_forced: bool) -> io::Result<PlaceFile> {
+    pub fn create(&self, name: &str, is_forced: bool) -> io::Result<UserFile> {
         let temporary = format!("{}{SUFFIX}", random_name(PREFIX));
         let file = self.dir.create_file(&temporary)?;
         // Other processes of this user remove files with such names that nobody has locked.
         let _ = file.try_lock();
-        Ok(PlaceFile { dir: self.dir.clone(), temporary, name: name.to_owned(), is_forced, file })
+        Ok(UserFile { dir: self.dir.clone(), temporary, name: name.to_owned(), is_forced, file })
     }
 }
 
-/// File that is being written under a temporary name. If dropped without [`PlaceFile::commit`], it is removed.
+/// File that is being written under a temporary name. If dropped without [`UserFile::commit`], it is removed.
 #[derive(Debug)]
-pub struct PlaceFile {
-    dir: PlaceDir,
+pub struct UserFile {
+    dir: UserDir,
     temporary: String,
     name: String,
     is_forced: bool,
     file: File,
 }
 
-impl PlaceFile {
+impl UserFile {
     /// Completes the file and gives it its name.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl PlaceFile {
     }
 }
 
-impl Write for PlaceFile {
+impl Write for UserFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.write(bytes)
     }
@@ -139,7 +139,7 @@ impl Write for PlaceFile {
     }
 }
 
-impl Drop for PlaceFile {
+impl Drop for UserFile {
     fn drop(&mut self) {
         // After a commit, the temporary name does not exist any more.
         let _ = self.dir.remove(&self.temporary);

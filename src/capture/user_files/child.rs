@@ -1,4 +1,4 @@
-//! Main function of a child process that works in a place: it becomes the place's user, carries out requests, and finally
+//! Main function of a child process that accesses files of a user: it becomes the user, carries out requests, and finally
 //! removes what it created.
 
 use std::io;
@@ -14,9 +14,9 @@ use rustix::thread::{
     set_no_new_privs, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
 
-use super::request::{PlaceReply, PlaceRequest, PlaceUser};
+use super::executor::RequestExecutor;
+use super::request::{ChildUser, FileReply, FileRequest};
 use super::socket;
-use super::workplace::Workplace;
 use crate::directory::Directory;
 
 /// First argument that makes a program run as such a child. Its stdin is the socket.
@@ -31,23 +31,23 @@ pub fn run() -> io::Result<()> {
     // The child must end after its parent, not before.
     ignore_signals();
     let socket = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
-    let Some((user, attached)) = socket::receive::<PlaceUser>(&socket, None)? else { return Ok(()) };
-    let mut workplace = match become_user(&user, attached) {
-        Ok(root) => Workplace::new(root, true),
+    let Some((user, attached)) = socket::receive::<ChildUser>(&socket, None)? else { return Ok(()) };
+    let mut executor = match become_user(&user, attached) {
+        Ok(root) => RequestExecutor::new(root, true),
         Err(error) => {
-            let failed = PlaceReply::Failed(error.raw_os_error(), error.to_string());
+            let failed = FileReply::Failed(error.raw_os_error(), error.to_string());
             return socket::send(&socket, &failed, &[]);
         }
     };
-    socket::send(&socket, &PlaceReply::Done, &[])?;
-    while let Ok(Some((request, attached))) = socket::receive::<PlaceRequest>(&socket, None) {
-        let is_end = matches!(request, PlaceRequest::End);
-        let (reply, fd) = workplace.answer(request, attached.into_iter().next());
+    socket::send(&socket, &FileReply::Done, &[])?;
+    while let Ok(Some((request, attached))) = socket::receive::<FileRequest>(&socket, None) {
+        let is_end = matches!(request, FileRequest::End);
+        let (reply, fd) = executor.answer(request, attached.into_iter().next());
         let fd = fd.as_ref().map(std::os::fd::AsFd::as_fd);
         let sent = match socket::send(&socket, &reply, fd.as_slice()) {
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 let failed =
-                    PlaceReply::Failed(None, "there are too many names, or a name is too long".to_owned());
+                    FileReply::Failed(None, "there are too many names, or a name is too long".to_owned());
                 socket::send(&socket, &failed, &[])
             }
             sent => sent,
@@ -59,10 +59,10 @@ pub fn run() -> io::Result<()> {
     Ok(())
 }
 
-/// Enters the place and permanently gives up all rights except those of its user. Returns the place's root directory.
+/// Enters the mount namespace and permanently gives up all rights except those of the user. Returns the root directory.
 ///
 /// The process must have only one thread, because the system calls change the rights of a single thread.
-fn become_user(user: &PlaceUser, attached: Vec<OwnedFd>) -> io::Result<Directory> {
+fn become_user(user: &ChildUser, attached: Vec<OwnedFd>) -> io::Result<Directory> {
     let mut attached = attached.into_iter();
     let mut root = attached.next().ok_or(io::ErrorKind::InvalidInput)?;
     if let Some(namespace) = attached.next().filter(|_| user.has_namespace)

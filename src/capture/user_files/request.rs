@@ -1,4 +1,4 @@
-//! Messages between a place and its child process.
+//! Messages between this process and a child process that accesses files of a user.
 
 use rustix::fs::{FileType, Stat};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// First message: the user that the child becomes. Descriptors of the root directory and, if it differs, of the mount namespace
 /// are attached.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct PlaceUser {
+pub(super) struct ChildUser {
     pub(super) user: u32,
     pub(super) group: u32,
     pub(super) groups: Vec<u32>,
@@ -19,7 +19,7 @@ pub(super) type DirId = usize;
 
 /// Request to a child. A `name` is the name of a directory entry, without slashes.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum PlaceRequest {
+pub(super) enum FileRequest {
     /// Opens a directory. Links are resolved as if `from` were the root.
     Open { from: DirId, path: String },
     /// Opens a directory whose path contains no links.
@@ -59,7 +59,7 @@ pub(super) enum PlaceRequest {
 
 /// Reply of a child; file descriptors may be attached.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum PlaceReply {
+pub(super) enum FileReply {
     /// An open directory, whose descriptor is attached.
     Directory(DirId, EntryFacts),
     /// An open file, whose descriptor is attached.

@@ -4,14 +4,14 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use hprof_capture::place::{self, Notice, OnNotice};
+use hprof_capture::user_files::{self, Notice, OnNotice};
 use hprof_report::escape;
 
-pub(crate) use hprof_capture::place::{Doors, WORD};
+pub(crate) use hprof_capture::user_files::{UserFilesOpener, WORD};
 
 /// Returns the starter of child processes.
-pub(crate) fn doors() -> Doors {
-    Doors::itself(on_notice())
+pub(crate) fn opener() -> UserFilesOpener {
+    UserFilesOpener::itself(on_notice())
 }
 
 /// Returns the function that prints notices of child processes.
@@ -50,5 +50,5 @@ fn notice_text(notice: &Notice) -> (&'static str, String) {
 
 /// Runs as a child process: carries out its task.
 pub(crate) fn run() -> ExitCode {
-    place::run().map_or(ExitCode::from(2), |()| ExitCode::SUCCESS)
+    user_files::run().map_or(ExitCode::from(2), |()| ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! Opens places and starts their child processes.
+//! Opens files of users, and starts the child processes that access them.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -13,42 +13,42 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::geteuid;
 
 use super::child::WORD;
-use super::door::Door;
+use super::client::UserFiles;
 use super::notice::OnNotice;
-use super::process::{PlaceProcess, RunningPlaces};
-use super::request::{PlaceReply, PlaceUser};
+use super::process::{ChildProcess, RunningChildren};
+use super::request::{ChildUser, FileReply};
 use super::socket;
 use crate::directory::Directory;
 use crate::error::Error;
 use crate::identity::Identity;
 use crate::processes::{Process, Status};
 
-/// Factory of places: opens each, and starts its child process.
+/// Factory of [`UserFiles`](super::client::UserFiles): starts a child process for each.
 #[derive(Clone)]
-pub struct Doors {
+pub struct UserFilesOpener {
     program: PathBuf,
     arguments: Vec<OsString>,
-    running: Arc<RunningPlaces>,
+    running: Arc<RunningChildren>,
     on_notice: OnNotice,
 }
 
-impl fmt::Debug for Doors {
+impl fmt::Debug for UserFilesOpener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Doors").field("program", &self.program).finish_non_exhaustive()
+        f.debug_struct("UserFilesOpener").field("program", &self.program).finish_non_exhaustive()
     }
 }
 
-/// Root directory and user of a place for which a child process is started.
-struct Workplaces<'a> {
+/// Root directory and user for which a child process is started.
+struct ChildRoot<'a> {
     identity: Identity,
     groups: &'a [u32],
     root: OwnedFd,
     namespace: Option<OwnedFd>,
     /// Path of the root, for messages.
-    place: PathBuf,
+    full_path: PathBuf,
 }
 
-impl Doors {
+impl UserFilesOpener {
     /// Creates a factory that starts `program` with `arguments` as child processes. The program must call [`run`](super::run)
     /// if [`WORD`] follows.
     pub fn new(program: PathBuf, arguments: Vec<OsString>, on_notice: OnNotice) -> Self {
@@ -72,7 +72,7 @@ impl Doors {
     }
 
     /// Opens the file system that a process sees, with the rights of its user.
-    pub(crate) fn of_process(&self, process: &Process) -> Result<Door, Error> {
+    pub(crate) fn of_process(&self, process: &Process) -> Result<UserFiles, Error> {
         let root = root(process)?;
         let namespace = match process.sees_our_files() {
             true => None,
@@ -83,30 +83,36 @@ impl Doors {
             },
         };
         let status = same_user(process)?;
-        let place = process.proc_path("root");
-        self.start(Workplaces { identity: status.identity, groups: &status.groups, root, namespace, place })
+        let full_path = process.proc_path("root");
+        self.start(ChildRoot {
+            identity: status.identity,
+            groups: &status.groups,
+            root,
+            namespace,
+            full_path,
+        })
     }
 
     /// Opens the file system that a process sees, for reading only. No child is used if the current process has the same
     /// rights.
-    pub(crate) fn reader_of_process(&self, process: &Process) -> Result<Door, Error> {
+    pub(crate) fn reader_of_process(&self, process: &Process) -> Result<UserFiles, Error> {
         let is_own = process.status().identity == Identity::own() && process.sees_our_files();
         // Root has more rights than a JVM that runs as root in a container.
         if !is_own || geteuid().is_root() {
             return self.of_process(process);
         }
-        Ok(Door::in_process(Directory::from(root(process)?), process.proc_path("root")))
+        Ok(UserFiles::in_process(Directory::from(root(process)?), process.proc_path("root")))
     }
 
     /// Opens the file system that the current process sees, with the rights of another user.
-    pub(crate) fn as_user(&self, identity: Identity, groups: &[u32]) -> Result<Door, Error> {
-        let place = PathBuf::from("/");
-        let root = rustix::fs::open(&place, Directory::FLAGS, Mode::empty());
-        let root = root.map_err(|error| cannot_open(&place, error.into()))?;
-        self.start(Workplaces { identity, groups, root, namespace: None, place })
+    pub(crate) fn as_user(&self, identity: Identity, groups: &[u32]) -> Result<UserFiles, Error> {
+        let full_path = PathBuf::from("/");
+        let root = rustix::fs::open(&full_path, Directory::FLAGS, Mode::empty());
+        let root = root.map_err(|error| cannot_open(&full_path, error.into()))?;
+        self.start(ChildRoot { identity, groups, root, namespace: None, full_path })
     }
 
-    fn start(&self, at: Workplaces<'_>) -> Result<Door, Error> {
+    fn start(&self, at: ChildRoot<'_>) -> Result<UserFiles, Error> {
         let Identity { user, group } = at.identity;
         let process = self.spawn().map_err(|source| Error::File {
             what: "cannot start".into(),
@@ -114,26 +120,27 @@ impl Doors {
             source,
         })?;
         let process = self.running.add(process);
-        let door = Door::child(process, self.running.clone(), self.on_notice.clone(), user, at.place);
+        let files =
+            UserFiles::child(process, self.running.clone(), self.on_notice.clone(), user, at.full_path);
         let setup =
-            PlaceUser { user, group, groups: at.groups.to_vec(), has_namespace: at.namespace.is_some() };
+            ChildUser { user, group, groups: at.groups.to_vec(), has_namespace: at.namespace.is_some() };
         let descriptors = [Some(at.root.as_fd()), at.namespace.as_ref().map(AsFd::as_fd)];
         let descriptors: Vec<_> = descriptors.into_iter().flatten().collect();
-        match door.exchange(&setup, &descriptors) {
-            Ok((PlaceReply::Done, _)) => Ok(door),
+        match files.exchange(&setup, &descriptors) {
+            Ok((FileReply::Done, _)) => Ok(files),
             Ok(_) => Err(Error::Identity { user, group, source: io::ErrorKind::InvalidData.into() }),
             Err(source) => Err(Error::Identity { user, group, source }),
         }
     }
 
-    fn spawn(&self) -> io::Result<PlaceProcess> {
+    fn spawn(&self) -> io::Result<ChildProcess> {
         let (own, childs) = socket::pair()?;
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).arg(WORD).env_clear().current_dir("/");
         // A separate process group, so that signals of the terminal do not reach the child. No stdout, because a reader of our
         // stdout would wait until the child ends.
         command.process_group(0).stdin(childs).stdout(Stdio::null()).stderr(Stdio::null());
-        Ok(PlaceProcess::new(own, command.spawn()?))
+        Ok(ChildProcess::new(own, command.spawn()?))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Client side of a place: sends requests to the place's child process.
+//! Client side of file access as a user: sends requests to the child process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,24 +12,24 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::executor::RequestExecutor;
 use super::notice::{Notice, OnNotice};
-use super::process::{PlaceProcess, RunningPlaces};
-use super::request::{DirId, EntryFacts, NamedEntry, PlaceReply, PlaceRequest};
+use super::process::{ChildProcess, RunningChildren};
+use super::request::{DirId, EntryFacts, FileReply, FileRequest, NamedEntry};
 use super::socket;
-use super::workplace::Workplace;
 use crate::directory::Directory;
 
 /// Maximum time for a child's reply. The child may be stopped, or its file system may hang.
 const TO_REPLY: Duration = Duration::from_secs(20);
 
-/// Open place: a file system or directory in which all operations are done as one user. On drop, everything that was created in
+/// A file system or directory in which all operations are done as one user. On drop, everything that was created in
 /// it is removed; a notice reports what could not be removed.
-pub(crate) struct Door {
-    way: DoorWay,
+pub(crate) struct UserFiles {
+    way: RequestRoute,
     /// ID of the user as whom all operations are done.
     user: u32,
-    /// Path of the place's root, for messages.
-    place: PathBuf,
+    /// Path of the root, for messages.
+    full_path: PathBuf,
     /// Paths of the open directories, for messages.
     paths: Mutex<BTreeMap<DirId, PathBuf>>,
     /// Paths of created entries that still exist, for messages.
@@ -37,43 +37,46 @@ pub(crate) struct Door {
 }
 
 /// Process that carries out the requests.
-enum DoorWay {
-    /// The current process, if it has the rights of the place's user.
-    Here(Mutex<Workplace>),
-    Child(PlaceChild),
+enum RequestRoute {
+    /// The current process, if it has the rights of the user.
+    Here(Mutex<RequestExecutor>),
+    Child(ChildExecutor),
 }
 
-/// Child process that works in a place.
-struct PlaceChild {
-    process: Arc<PlaceProcess>,
-    running: Arc<RunningPlaces>,
+/// Child process that carries out the requests.
+struct ChildExecutor {
+    process: Arc<ChildProcess>,
+    running: Arc<RunningChildren>,
     on_notice: OnNotice,
     /// `true` while the child accepts requests. The lock permits only one request at a time.
     turn: Mutex<bool>,
 }
 
-impl fmt::Debug for Door {
+impl fmt::Debug for UserFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Door").field("user", &self.user).field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("UserFiles")
+            .field("user", &self.user)
+            .field("full_path", &self.full_path)
+            .finish_non_exhaustive()
     }
 }
 
-type DoorReply = (PlaceReply, Vec<OwnedFd>);
+type ReplyWithFds = (FileReply, Vec<OwnedFd>);
 
-impl Door {
-    /// Creates a place in which the current process works itself.
-    pub(super) fn in_process(root: Directory, place: PathBuf) -> Self {
+impl UserFiles {
+    /// Creates file access by the current process itself.
+    pub(super) fn in_process(root: Directory, full_path: PathBuf) -> Self {
         let user = rustix::process::geteuid().as_raw();
         Self {
-            way: DoorWay::Here(Mutex::new(Workplace::new(root, false))),
+            way: RequestRoute::Here(Mutex::new(RequestExecutor::new(root, false))),
             user,
-            place,
+            full_path,
             paths: Mutex::default(),
             created: Mutex::default(),
         }
     }
 
-    /// Creates a place without a child process, for tests.
+    /// Creates file access without a child process, for tests.
     #[cfg(test)]
     pub(crate) fn for_test(root: &Path) -> Arc<Self> {
         let fd = rustix::fs::open(root, Directory::FLAGS, rustix::fs::Mode::empty());
@@ -81,16 +84,22 @@ impl Door {
         Arc::new(Self::in_process(Directory::from(fd.unwrap()), root.to_owned()))
     }
 
-    /// Creates a place in which a child process works.
+    /// Creates file access through a child process.
     pub(super) fn child(
-        process: Arc<PlaceProcess>,
-        running: Arc<RunningPlaces>,
+        process: Arc<ChildProcess>,
+        running: Arc<RunningChildren>,
         on_notice: OnNotice,
         user: u32,
-        place: PathBuf,
+        full_path: PathBuf,
     ) -> Self {
-        let child = PlaceChild { process, running, on_notice, turn: Mutex::new(true) };
-        Self { way: DoorWay::Child(child), user, place, paths: Mutex::default(), created: Mutex::default() }
+        let child = ChildExecutor { process, running, on_notice, turn: Mutex::new(true) };
+        Self {
+            way: RequestRoute::Child(child),
+            user,
+            full_path,
+            paths: Mutex::default(),
+            created: Mutex::default(),
+        }
     }
 
     fn paths(&self) -> MutexGuard<'_, BTreeMap<DirId, PathBuf>> {
@@ -111,8 +120,8 @@ impl Door {
         &self,
         message: &impl Serialize,
         attached: &[BorrowedFd<'_>],
-    ) -> io::Result<DoorReply> {
-        let DoorWay::Child(PlaceChild { process, turn, .. }) = &self.way else {
+    ) -> io::Result<ReplyWithFds> {
+        let RequestRoute::Child(ChildExecutor { process, turn, .. }) = &self.way else {
             return Err(io::ErrorKind::Unsupported.into());
         };
         let mut is_usable = turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,59 +136,59 @@ impl Door {
         check_reply(reply)
     }
 
-    fn ask(&self, request: PlaceRequest) -> io::Result<DoorReply> {
+    fn ask(&self, request: FileRequest) -> io::Result<ReplyWithFds> {
         match &self.way {
-            DoorWay::Here(workplace) => {
-                let mut workplace = workplace.lock().unwrap_or_else(PoisonError::into_inner);
-                let (reply, fd) = workplace.answer(request, None);
+            RequestRoute::Here(executor) => {
+                let mut executor = executor.lock().unwrap_or_else(PoisonError::into_inner);
+                let (reply, fd) = executor.answer(request, None);
                 check_reply((reply, fd.into_iter().collect()))
             }
-            DoorWay::Child(_) => self.exchange(&request, &[]),
+            RequestRoute::Child(_) => self.exchange(&request, &[]),
         }
     }
 
-    /// Returns the root directory of the place.
-    pub(crate) fn root(self: &Arc<Self>) -> io::Result<PlaceDir> {
-        self.directory(0, "", self.place.clone())
+    /// Returns the root directory.
+    pub(crate) fn root(self: &Arc<Self>) -> io::Result<UserDir> {
+        self.directory(0, "", self.full_path.clone())
     }
 
-    /// Opens a directory below `from`, resolving links as if `from` were the root. `place` is its path for messages.
-    fn directory(self: &Arc<Self>, from: DirId, path: &str, place: PathBuf) -> io::Result<PlaceDir> {
+    /// Opens a directory below `from`, resolving links as if `from` were the root. `full_path` is its path for messages.
+    fn directory(self: &Arc<Self>, from: DirId, path: &str, full_path: PathBuf) -> io::Result<UserDir> {
         let path = if path.is_empty() { "." } else { path };
-        let reply = self.ask(PlaceRequest::Open { from, path: path.to_owned() })?;
-        self.place_dir(reply, place)
+        let reply = self.ask(FileRequest::Open { from, path: path.to_owned() })?;
+        self.user_dir(reply, full_path)
     }
 
-    fn place_dir(self: &Arc<Self>, reply: DoorReply, place: PathBuf) -> io::Result<PlaceDir> {
+    fn user_dir(self: &Arc<Self>, reply: ReplyWithFds, full_path: PathBuf) -> io::Result<UserDir> {
         match reply {
-            (PlaceReply::Directory(id, facts), fds) => {
-                self.paths().insert(id, place.clone());
-                Ok(PlaceDir { door: self.clone(), id, facts, fd: Arc::new(first_fd(fds)?), place })
+            (FileReply::Directory(id, facts), fds) => {
+                self.paths().insert(id, full_path.clone());
+                Ok(UserDir { files: self.clone(), id, facts, fd: Arc::new(first_fd(fds)?), full_path })
             }
             _ => Err(unexpected_reply()),
         }
     }
 
-    /// Makes a directory that is already open a directory of the place. `place` is its path for messages.
-    pub(crate) fn adopt(self: &Arc<Self>, fd: BorrowedFd<'_>, place: PathBuf) -> io::Result<PlaceDir> {
+    /// Adds a directory that is already open. `full_path` is its path for messages.
+    pub(crate) fn adopt(self: &Arc<Self>, fd: BorrowedFd<'_>, full_path: PathBuf) -> io::Result<UserDir> {
         let reply = match &self.way {
-            DoorWay::Here(workplace) => {
-                let mut workplace = workplace.lock().unwrap_or_else(PoisonError::into_inner);
-                let (reply, fd) = workplace.answer(PlaceRequest::Adopt, Some(fd.try_clone_to_owned()?));
+            RequestRoute::Here(executor) => {
+                let mut executor = executor.lock().unwrap_or_else(PoisonError::into_inner);
+                let (reply, fd) = executor.answer(FileRequest::Adopt, Some(fd.try_clone_to_owned()?));
                 check_reply((reply, fd.into_iter().collect()))
             }
-            DoorWay::Child(_) => self.exchange(&PlaceRequest::Adopt, &[fd]),
+            RequestRoute::Child(_) => self.exchange(&FileRequest::Adopt, &[fd]),
         }?;
-        self.place_dir(reply, place)
+        self.user_dir(reply, full_path)
     }
 }
 
-impl Drop for Door {
+impl Drop for UserFiles {
     fn drop(&mut self) {
-        let DoorWay::Child(child) = &self.way else { return };
+        let RequestRoute::Child(child) = &self.way else { return };
         let tell = |path, why| (child.on_notice)(&Notice::Left { path, why });
-        match self.exchange(&PlaceRequest::End, &[]) {
-            Ok((PlaceReply::Left(left), _)) => {
+        match self.exchange(&FileRequest::End, &[]) {
+            Ok((FileReply::Left(left), _)) => {
                 for (from, name, why) in left {
                     tell(self.paths().get(&from).cloned().unwrap_or_default().join(name), why);
                 }
@@ -199,10 +208,10 @@ impl Drop for Door {
     }
 }
 
-fn check_reply(reply: DoorReply) -> io::Result<DoorReply> {
+fn check_reply(reply: ReplyWithFds) -> io::Result<ReplyWithFds> {
     match reply {
-        (PlaceReply::Failed(Some(number), _), _) => Err(io::Error::from_raw_os_error(number)),
-        (PlaceReply::Failed(None, text), _) => Err(io::Error::other(text)),
+        (FileReply::Failed(Some(number), _), _) => Err(io::Error::from_raw_os_error(number)),
+        (FileReply::Failed(None, text), _) => Err(io::Error::other(text)),
         reply => Ok(reply),
     }
 }
@@ -215,20 +224,20 @@ fn first_fd(fds: Vec<OwnedFd>) -> io::Result<OwnedFd> {
     fds.into_iter().next().ok_or_else(unexpected_reply)
 }
 
-/// Open directory of a place. Names and paths are relative to it.
+/// Open directory that is accessed as a user. Names and paths are relative to it.
 #[derive(Debug, Clone)]
-pub(crate) struct PlaceDir {
-    door: Arc<Door>,
+pub(crate) struct UserDir {
+    files: Arc<UserFiles>,
     id: DirId,
     facts: EntryFacts,
     fd: Arc<OwnedFd>,
-    place: PathBuf,
+    full_path: PathBuf,
 }
 
-impl PlaceDir {
-    /// Returns the place to which the directory belongs.
-    pub(crate) fn door(&self) -> &Arc<Door> {
-        &self.door
+impl UserDir {
+    /// Returns the file access to which the directory belongs.
+    pub(crate) fn files(&self) -> &Arc<UserFiles> {
+        &self.files
     }
 
     /// Returns the facts about the directory when it was opened.
@@ -242,31 +251,31 @@ impl PlaceDir {
     }
 
     /// Returns the path of the directory, for messages.
-    pub(crate) fn place(&self) -> &Path {
-        &self.place
+    pub(crate) fn full_path(&self) -> &Path {
+        &self.full_path
     }
 
     /// Opens a directory, resolving links as if this one were the root.
     pub(crate) fn open_below(&self, path: &str) -> io::Result<Self> {
-        self.door.directory(self.id, path, self.place.join(path.trim_start_matches('/')))
+        self.files.directory(self.id, path, self.full_path.join(path.trim_start_matches('/')))
     }
 
     /// Opens a directory; its path must not contain links.
     pub(crate) fn without_links(&self, path: &str) -> io::Result<Self> {
         let path = path.trim_start_matches('/');
-        let reply = self.door.ask(PlaceRequest::OpenWithoutLinks { from: self.id, path: path.to_owned() })?;
-        self.door.place_dir(reply, self.place.join(path))
+        let reply = self.files.ask(FileRequest::OpenWithoutLinks { from: self.id, path: path.to_owned() })?;
+        self.files.user_dir(reply, self.full_path.join(path))
     }
 
     /// Opens an ordinary file for reading, and returns it with its facts.
     pub(crate) fn file(&self, path: &str) -> io::Result<(File, EntryFacts)> {
-        self.opened_file(PlaceRequest::Read { from: self.id, path: path.to_owned() })
+        self.opened_file(FileRequest::Read { from: self.id, path: path.to_owned() })
     }
 
     /// Returns the first bytes of an ordinary file, at most `max`, and its facts. The child reads them, because the file system
     /// may block the reader.
     pub(crate) fn bytes(&self, path: &str, max: u64) -> io::Result<(Vec<u8>, EntryFacts)> {
-        let request = PlaceRequest::Snapshot { from: self.id, path: path.to_owned(), max };
+        let request = FileRequest::Snapshot { from: self.id, path: path.to_owned(), max };
         let (mut file, facts) = self.opened_file(request)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
@@ -275,50 +284,50 @@ impl PlaceDir {
 
     /// Returns the facts about an entry, without following links; `None` if it does not exist.
     pub(crate) fn entry(&self, name: &str) -> io::Result<Option<EntryFacts>> {
-        match self.door.ask(PlaceRequest::Facts { from: self.id, name: name.to_owned() })? {
-            (PlaceReply::Facts(facts), _) => Ok(facts),
+        match self.files.ask(FileRequest::Facts { from: self.id, name: name.to_owned() })? {
+            (FileReply::Facts(facts), _) => Ok(facts),
             _ => Err(unexpected_reply()),
         }
     }
 
     /// Checks that entries can be created in this directory.
     pub(crate) fn check_writable(&self) -> io::Result<()> {
-        self.done(PlaceRequest::CheckAccess { from: self.id, is_written: true })
+        self.done(FileRequest::CheckAccess { from: self.id, is_written: true })
     }
 
     /// Checks that entries of this directory can be opened.
     pub(crate) fn check_searchable(&self) -> io::Result<()> {
-        self.done(PlaceRequest::CheckAccess { from: self.id, is_written: false })
+        self.done(FileRequest::CheckAccess { from: self.id, is_written: false })
     }
 
     /// Returns the entries whose names begin with `prefix`.
     pub(crate) fn names(&self, prefix: &str) -> io::Result<Vec<NamedEntry>> {
-        match self.door.ask(PlaceRequest::Names { from: self.id, prefix: prefix.to_owned() })? {
-            (PlaceReply::Names(names), _) => Ok(names),
+        match self.files.ask(FileRequest::Names { from: self.id, prefix: prefix.to_owned() })? {
+            (FileReply::Names(names), _) => Ok(names),
             _ => Err(unexpected_reply()),
         }
     }
 
-    /// Connects to a socket that belongs to the place's user. `None` if it does not exist, or nobody listens.
+    /// Connects to a socket that belongs to the user. `None` if it does not exist, or nobody listens.
     pub(crate) fn connect(&self, name: &str) -> io::Result<Option<UnixStream>> {
-        match self.door.ask(PlaceRequest::Connect { from: self.id, name: name.to_owned() })? {
-            (PlaceReply::Connected(true), fds) => Ok(Some(UnixStream::from(first_fd(fds)?))),
-            (PlaceReply::Connected(false), _) => Ok(None),
+        match self.files.ask(FileRequest::Connect { from: self.id, name: name.to_owned() })? {
+            (FileReply::Connected(true), fds) => Ok(Some(UnixStream::from(first_fd(fds)?))),
+            (FileReply::Connected(false), _) => Ok(None),
             _ => Err(unexpected_reply()),
         }
     }
 
     /// Creates a directory that only its user can access.
     pub(crate) fn create_directory(&self, name: &str) -> io::Result<Self> {
-        let request = PlaceRequest::CreateDirectory { from: self.id, name: name.to_owned() };
-        let reply = self.door.ask(request)?;
+        let request = FileRequest::CreateDirectory { from: self.id, name: name.to_owned() };
+        let reply = self.files.ask(request)?;
         self.note_created(name);
-        self.door.place_dir(reply, self.place.join(name))
+        self.files.user_dir(reply, self.full_path.join(name))
     }
 
     /// Creates a FIFO and opens it for reading.
     pub(crate) fn create_fifo(&self, name: &str) -> io::Result<File> {
-        let request = PlaceRequest::CreateFifo { from: self.id, name: name.to_owned() };
+        let request = FileRequest::CreateFifo { from: self.id, name: name.to_owned() };
         let (file, _) = self.opened_file(request)?;
         self.note_created(name);
         Ok(file)
@@ -326,30 +335,30 @@ impl PlaceDir {
 
     /// Creates an empty file that only its user can access.
     pub(crate) fn create_file(&self, name: &str) -> io::Result<File> {
-        let request = PlaceRequest::CreateFile { from: self.id, name: name.to_owned(), is_shared: false };
+        let request = FileRequest::CreateFile { from: self.id, name: name.to_owned(), is_shared: false };
         let (file, _) = self.opened_file(request)?;
         self.note_created(name);
         Ok(file)
     }
 
-    /// Creates an empty file that only its user can access. An existing file of the place's user is accepted instead.
+    /// Creates an empty file that only its user can access. An existing file of the user is accepted instead.
     pub(crate) fn share_file(&self, name: &str) -> io::Result<()> {
-        let request = PlaceRequest::CreateFile { from: self.id, name: name.to_owned(), is_shared: true };
-        self.door.ask(request)?;
+        let request = FileRequest::CreateFile { from: self.id, name: name.to_owned(), is_shared: true };
+        self.files.ask(request)?;
         self.note_created(name);
         Ok(())
     }
 
     /// Schedules the removal of a file that a JVM will write, including its segments.
     pub(crate) fn expect(&self, name: &str) -> io::Result<()> {
-        self.done(PlaceRequest::Expect { from: self.id, name: name.to_owned() })?;
+        self.done(FileRequest::Expect { from: self.id, name: name.to_owned() })?;
         self.note_created(name);
         Ok(())
     }
 
     /// Schedules the removal of an existing file.
     pub(crate) fn own(&self, name: &str) -> io::Result<()> {
-        self.door.ask(PlaceRequest::Own { from: self.id, name: name.to_owned() })?;
+        self.files.ask(FileRequest::Own { from: self.id, name: name.to_owned() })?;
         self.note_created(name);
         Ok(())
     }
@@ -357,32 +366,32 @@ impl PlaceDir {
     /// Renames a file that was created or expected in this directory.
     pub(crate) fn rename(&self, name: &str, to: &Self, new: &str, is_forced: bool) -> io::Result<()> {
         let (from, to) = (self.id, to.id);
-        self.done(PlaceRequest::Rename { from, name: name.to_owned(), to, new: new.to_owned(), is_forced })?;
-        self.door.created_paths().remove(&self.place.join(name));
+        self.done(FileRequest::Rename { from, name: name.to_owned(), to, new: new.to_owned(), is_forced })?;
+        self.files.created_paths().remove(&self.full_path.join(name));
         Ok(())
     }
 
     /// Removes an entry that was created in this directory. A JVM that waits for a reader of a FIFO continues.
     pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
-        self.done(PlaceRequest::Remove { from: self.id, name: name.to_owned() })?;
-        self.door.created_paths().remove(&self.place.join(name));
+        self.done(FileRequest::Remove { from: self.id, name: name.to_owned() })?;
+        self.files.created_paths().remove(&self.full_path.join(name));
         Ok(())
     }
 
     fn note_created(&self, name: &str) {
-        self.door.created_paths().insert(self.place.join(name));
+        self.files.created_paths().insert(self.full_path.join(name));
     }
 
-    fn done(&self, request: PlaceRequest) -> io::Result<()> {
-        match self.door.ask(request)? {
-            (PlaceReply::Done, _) => Ok(()),
+    fn done(&self, request: FileRequest) -> io::Result<()> {
+        match self.files.ask(request)? {
+            (FileReply::Done, _) => Ok(()),
             _ => Err(unexpected_reply()),
         }
     }
 
-    fn opened_file(&self, request: PlaceRequest) -> io::Result<(File, EntryFacts)> {
-        match self.door.ask(request)? {
-            (PlaceReply::File(facts), fds) => Ok((File::from(first_fd(fds)?), facts)),
+    fn opened_file(&self, request: FileRequest) -> io::Result<(File, EntryFacts)> {
+        match self.files.ask(request)? {
+            (FileReply::File(facts), fds) => Ok((File::from(first_fd(fds)?), facts)),
             _ => Err(unexpected_reply()),
         }
     }

@@ -1,4 +1,4 @@
-//! Operations in a place, with the rights of the current process. All paths are relative to open directories, and only entries
+//! File operations with the rights of the current process. All paths are relative to open directories, and only entries
 //! that were created here are removed.
 
 use std::fs::File;
@@ -14,7 +14,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::connect::try_connect;
-use super::request::{DirId, EntryFacts, NamedEntry, PlaceReply, PlaceRequest};
+use super::request::{DirId, EntryFacts, FileReply, FileRequest, NamedEntry};
 use crate::directory::Directory;
 
 /// Maximum number of entries returned for a prefix.
@@ -25,9 +25,9 @@ const ATTEMPTS: u32 = 50;
 /// Interval between attempts to remove a directory.
 const BETWEEN: Duration = Duration::from_millis(20);
 
-/// State of a place: its open directories, and the entries that were created in them.
+/// Executor of requests: its open directories, and the entries that were created in them.
 #[derive(Debug)]
-pub(super) struct Workplace {
+pub(super) struct RequestExecutor {
     directories: Vec<Directory>,
     made: Vec<MadeEntry>,
     /// `true` if the process has no other task, so that its working directory may change.
@@ -52,56 +52,56 @@ enum MadeKind {
 }
 
 /// Reply to a request, with an optional file descriptor.
-pub(super) type Answer = (PlaceReply, Option<OwnedFd>);
+pub(super) type Answer = (FileReply, Option<OwnedFd>);
 
-impl Workplace {
-    /// Creates a workplace with a root directory. `is_alone` permits it to change the working directory of the process.
+impl RequestExecutor {
+    /// Creates an executor with a root directory. `is_alone` permits it to change the working directory of the process.
     pub(super) fn new(root: Directory, is_alone: bool) -> Self {
         Self { directories: vec![root], made: Vec::new(), is_alone }
     }
 
     /// Carries out a request and returns the reply.
-    pub(super) fn answer(&mut self, request: PlaceRequest, attached: Option<OwnedFd>) -> Answer {
+    pub(super) fn answer(&mut self, request: FileRequest, attached: Option<OwnedFd>) -> Answer {
         self.try_answer(request, attached)
-            .unwrap_or_else(|error| (PlaceReply::Failed(error.raw_os_error(), error.to_string()), None))
+            .unwrap_or_else(|error| (FileReply::Failed(error.raw_os_error(), error.to_string()), None))
     }
 
-    fn try_answer(&mut self, request: PlaceRequest, attached: Option<OwnedFd>) -> io::Result<Answer> {
+    fn try_answer(&mut self, request: FileRequest, attached: Option<OwnedFd>) -> io::Result<Answer> {
         Ok(match request {
-            PlaceRequest::Open { from, path } => {
+            FileRequest::Open { from, path } => {
                 let opened = self.directory(from)?.open_below(&path)?;
                 self.add_directory(opened)?
             }
-            PlaceRequest::OpenWithoutLinks { from, path } => {
+            FileRequest::OpenWithoutLinks { from, path } => {
                 let opened = self.directory(from)?.without_links(&path)?;
                 self.add_directory(opened)?
             }
-            PlaceRequest::Adopt => {
+            FileRequest::Adopt => {
                 let fd = attached.ok_or(io::ErrorKind::InvalidInput)?;
                 self.add_directory(Directory::from(fd))?
             }
-            PlaceRequest::Read { from, path } => {
+            FileRequest::Read { from, path } => {
                 let (file, stat) = self.directory(from)?.file(&path)?;
-                (PlaceReply::File(EntryFacts::new(&stat)), Some(file.into()))
+                (FileReply::File(EntryFacts::new(&stat)), Some(file.into()))
             }
-            PlaceRequest::Snapshot { from, path, max } => {
+            FileRequest::Snapshot { from, path, max } => {
                 let (file, stat) = self.directory(from)?.file(&path)?;
                 let mut copy = File::from(memfd_create("snapshot", MemfdFlags::CLOEXEC)?);
                 io::copy(&mut file.take(max), &mut copy)?;
                 copy.rewind()?;
-                (PlaceReply::File(EntryFacts::new(&stat)), Some(copy.into()))
+                (FileReply::File(EntryFacts::new(&stat)), Some(copy.into()))
             }
-            PlaceRequest::Facts { from, name } => {
-                (PlaceReply::Facts(self.facts(from, check_entry_name(&name)?)?), None)
+            FileRequest::Facts { from, name } => {
+                (FileReply::Facts(self.facts(from, check_entry_name(&name)?)?), None)
             }
-            PlaceRequest::CheckAccess { from, is_written } => {
+            FileRequest::CheckAccess { from, is_written } => {
                 let writing = if is_written { Access::WRITE_OK } else { Access::empty() };
                 let needed = writing | Access::EXEC_OK;
                 accessat(self.directory(from)?.fd(), ".", needed, AtFlags::EACCESS)?;
-                (PlaceReply::Done, None)
+                (FileReply::Done, None)
             }
-            PlaceRequest::Names { from, prefix } => (PlaceReply::Names(self.names(from, &prefix)?), None),
-            PlaceRequest::Connect { from, name } => {
+            FileRequest::Names { from, prefix } => (FileReply::Names(self.names(from, &prefix)?), None),
+            FileRequest::Connect { from, name } => {
                 // The path of a socket cannot begin at a descriptor, and has at most 107 bytes.
                 if !self.is_alone {
                     return Err(io::ErrorKind::Unsupported.into());
@@ -109,27 +109,27 @@ impl Workplace {
                 let directory = self.directory(from)?;
                 rustix::process::fchdir(directory.fd())?;
                 let stream = try_connect(directory, Path::new("."), check_entry_name(&name)?)?;
-                (PlaceReply::Connected(stream.is_some()), stream.map(OwnedFd::from))
+                (FileReply::Connected(stream.is_some()), stream.map(OwnedFd::from))
             }
-            PlaceRequest::CreateDirectory { from, name } => self.create_directory(from, name)?,
-            PlaceRequest::CreateFifo { from, name } => self.create_fifo(from, name)?,
-            PlaceRequest::CreateFile { from, name, is_shared } => self.create_file(from, name, is_shared)?,
-            PlaceRequest::Expect { from, name } => {
+            FileRequest::CreateDirectory { from, name } => self.create_directory(from, name)?,
+            FileRequest::CreateFifo { from, name } => self.create_fifo(from, name)?,
+            FileRequest::CreateFile { from, name, is_shared } => self.create_file(from, name, is_shared)?,
+            FileRequest::Expect { from, name } => {
                 let name = check_entry_name(&name)?.to_owned();
                 self.made.push(MadeEntry { from, name, kind: MadeKind::Expected });
-                (PlaceReply::Done, None)
+                (FileReply::Done, None)
             }
-            PlaceRequest::Own { from, name } => {
+            FileRequest::Own { from, name } => {
                 let facts = self.facts(from, check_entry_name(&name)?)?.filter(EntryFacts::is_file);
                 let facts = facts.ok_or(Errno::NOENT)?;
                 self.note(from, name, facts);
-                (PlaceReply::Facts(Some(facts)), None)
+                (FileReply::Facts(Some(facts)), None)
             }
-            PlaceRequest::Rename { from, name, to, new, is_forced } => {
+            FileRequest::Rename { from, name, to, new, is_forced } => {
                 self.rename(from, &name, to, check_entry_name(&new)?, is_forced)?;
-                (PlaceReply::Done, None)
+                (FileReply::Done, None)
             }
-            PlaceRequest::Remove { from, name } => {
+            FileRequest::Remove { from, name } => {
                 let at = self.position(from, &name)?;
                 let Some(made) = self.made.get(at) else { return Err(Errno::NOENT.into()) };
                 self.remove(made)?;
@@ -137,9 +137,9 @@ impl Workplace {
                 if made.kind != MadeKind::Expected {
                     self.made.remove(at);
                 }
-                (PlaceReply::Done, None)
+                (FileReply::Done, None)
             }
-            PlaceRequest::End => (PlaceReply::Left(self.remove_all()), None),
+            FileRequest::End => (FileReply::Left(self.remove_all()), None),
         })
     }
 
@@ -151,7 +151,7 @@ impl Workplace {
         let facts = EntryFacts::new(&fstat(directory.fd())?);
         let fd = directory.fd().try_clone()?;
         self.directories.push(directory);
-        Ok((PlaceReply::Directory(self.directories.len() - 1, facts), Some(fd)))
+        Ok((FileReply::Directory(self.directories.len() - 1, facts), Some(fd)))
     }
 
     /// Returns the facts about an entry, without following links; `None` if it does not exist.
@@ -213,7 +213,7 @@ impl Workplace {
             return Err(io::Error::other("it was replaced"));
         }
         self.note(from, name, facts);
-        Ok((PlaceReply::File(facts), Some(fifo)))
+        Ok((FileReply::File(facts), Some(fifo)))
     }
 
     fn create_file(&mut self, from: DirId, name: String, is_shared: bool) -> io::Result<Answer> {
@@ -223,7 +223,7 @@ impl Workplace {
             Ok(file) => {
                 let facts = EntryFacts::new(&fstat(&file)?);
                 self.note(from, name, facts);
-                Ok((PlaceReply::File(facts), Some(file)))
+                Ok((FileReply::File(facts), Some(file)))
             }
             // The file was left by another process, which is attaching or was killed.
             Err(Errno::EXIST) if is_shared => {
@@ -231,7 +231,7 @@ impl Workplace {
                 let facts = self.facts(from, &name)?.filter(|facts| facts.is_file() && facts.user == own);
                 let facts = facts.ok_or(Errno::EXIST)?;
                 self.note(from, name, facts);
-                Ok((PlaceReply::Facts(Some(facts)), None))
+                Ok((FileReply::Facts(Some(facts)), None))
             }
             Err(error) => Err(error.into()),
         }
@@ -370,7 +370,7 @@ fn check_entry_name(name: &str) -> io::Result<&str> {
     if is_entry { Ok(name) } else { Err(io::ErrorKind::InvalidInput.into()) }
 }
 
-impl Drop for Workplace {
+impl Drop for RequestExecutor {
     fn drop(&mut self) {
         self.remove_all();
     }

@@ -1,4 +1,4 @@
-//! Child processes of places.
+//! Child processes that access files of other users.
 
 use std::os::fd::OwnedFd;
 use std::process::Child;
@@ -10,12 +10,12 @@ const TO_END: Duration = Duration::from_secs(5);
 
 /// Child process and the socket to it.
 #[derive(Debug)]
-pub(super) struct PlaceProcess {
+pub(super) struct ChildProcess {
     pub(super) socket: OwnedFd,
     child: Mutex<Child>,
 }
 
-impl PlaceProcess {
+impl ChildProcess {
     pub(super) fn new(socket: OwnedFd, child: Child) -> Self {
         Self { socket, child: Mutex::new(child) }
     }
@@ -37,25 +37,25 @@ impl PlaceProcess {
     }
 }
 
-/// All running child processes of places.
+/// All running child processes.
 #[derive(Debug, Default)]
-pub(super) struct RunningPlaces {
-    processes: Mutex<Vec<Arc<PlaceProcess>>>,
+pub(super) struct RunningChildren {
+    processes: Mutex<Vec<Arc<ChildProcess>>>,
 }
 
-impl RunningPlaces {
-    fn processes(&self) -> MutexGuard<'_, Vec<Arc<PlaceProcess>>> {
+impl RunningChildren {
+    fn processes(&self) -> MutexGuard<'_, Vec<Arc<ChildProcess>>> {
         self.processes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn add(&self, process: PlaceProcess) -> Arc<PlaceProcess> {
+    pub(super) fn add(&self, process: ChildProcess) -> Arc<ChildProcess> {
         let process = Arc::new(process);
         self.processes().push(process.clone());
         process
     }
 
     /// Ends a child and waits until it has ended.
-    pub(super) fn end_one(&self, process: &Arc<PlaceProcess>) {
+    pub(super) fn end_one(&self, process: &Arc<ChildProcess>) {
         let mut processes = self.processes();
         let at = processes.iter().position(|one| Arc::ptr_eq(one, process));
         let own = at.map(|at| processes.swap_remove(at));
