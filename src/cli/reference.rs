@@ -315,7 +315,8 @@ fn frameworks() -> String {
         let mut objects: Vec<String> = Vec::new();
         for called in about.rules.iter().filter_map(|rule| rule.called.as_deref()) {
             let name = without_optional_parts(called);
-            if !objects.contains(&name) {
+            // What is in braces depends on the object.
+            if !name.contains('{') && !objects.contains(&name) {
                 objects.push(name);
             }
         }

@@ -57,6 +57,7 @@ fn timed(java: &Waiting, options: &str, name: &str) -> u64 {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_jvm_is_recorded_more_than_once() {
     each_jdk("again", |jdk| {
         for from_start in [true, false] {

@@ -239,6 +239,7 @@ fn directories(places: &[PathBuf]) -> BTreeSet<PathBuf> {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_killed_dump_leaves_nothing_and_the_jvm_goes_on() {
     each_jdk("killed dumps", |jdk| {
         let java = jdk.bare().start(&["HeapZoo", "1", "120000"]);

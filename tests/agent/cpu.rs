@@ -31,6 +31,7 @@ fn spent(stdout: &str) -> Vec<(String, f64)> {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn samples_are_in_proportion_to_processor_time() {
     each_jdk("proportions", |jdk| {
         let mut off = Vec::new();
@@ -98,6 +99,7 @@ fn check_calls(jdk: &Jdk, options: &str, jvm: &[&str]) {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn times_count_every_call() {
     each_jdk("times", |jdk| {
         check_calls(jdk, "cpu=times,cutoff=0", &[]);

@@ -271,6 +271,7 @@ fn a_socket_that_fails_does_not_keep_the_jvm() {
 
 /// Buffers fill, then it is given up.
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_socket_that_is_never_read_does_not_keep_the_jvm() {
     each_jdk("a socket that is never read", |jdk| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

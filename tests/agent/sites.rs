@@ -100,6 +100,7 @@ fn misses_some(jdk: &Jdk, test: &str) -> bool {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn every_kind_of_allocation_is_counted_exactly() {
     each_jdk("every kind of allocation", |jdk| {
         if !misses_some(jdk, "every kind of allocation but without TLABs") {
@@ -142,6 +143,7 @@ fn check_eight(report: &Report, threads: u64, n: u64) {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn eight_threads_are_counted_exactly() {
     each_jdk("eight threads", |jdk| {
         check_eight(&sites(jdk, ALL, &["-Xint"], &["Eight", "8", "500"]), 8, 500);
@@ -152,6 +154,7 @@ fn eight_threads_are_counted_exactly() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn what_died_is_not_live() {
     each_jdk("what died", |jdk| {
         if misses_some(jdk, "what died") {

@@ -41,6 +41,7 @@ fn gone(dir: &Path, start: &str) {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_dump_of_another_place_has_what_the_jvm_counts() {
     each_jdk("--via", |jdk| {
         if jdk.tool("jcmd").is_none() {
@@ -85,6 +86,7 @@ fn a_dump_of_another_place_has_what_the_jvm_counts() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn an_interrupted_dump_leaves_nothing_there() {
     each_jdk("--via interrupted", |jdk| {
         let java = jdk.bare().start(&["HeapZoo", "8", "120000"]);
@@ -144,6 +146,7 @@ fn taken(dump_bytes: u64, sent_bytes: u64) -> Vec<u8> {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_hostile_helper_gives_no_dump() {
     let dir = tempfile::tempdir().unwrap();
     let dump = zstd::encode_all(&b"JAVA PROFILE"[..], 1).unwrap();
@@ -205,6 +208,7 @@ fn a_hostile_helper_gives_no_dump() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn what_answers_otherwise_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let version = concat!(env!("CARGO_PKG_VERSION"), "-2");
@@ -259,6 +263,7 @@ fn what_answers_otherwise_is_refused() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_place_that_cannot_take_a_helper_is_told() {
     let (dir, tools) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let tool = |name: &str, script: &str| {

@@ -55,6 +55,7 @@ fn check(ids: &[u64], more: &[u64]) {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn class_objects_with_strange_ids() {
     let near: Vec<u64> = (1..40_000).map(|at| 0x10_0000 + at * 16).collect();
     // Too far apart for a bitmap.

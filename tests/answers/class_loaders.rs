@@ -55,6 +55,7 @@ fn members(heap: &Heap, graph: &ObjectGraph, loaders: &[ObjectId]) -> HashSet<u6
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn loaders_retain_what_a_walk_without_them_misses() {
     for name in
         ["leaks/s3.hprof.zst", "jdk/jdk17.hprof.zst", "jdk/jdk8.hprof.zst", "public/maven-jdk8.hprof.zst"]
@@ -90,6 +91,7 @@ fn loaders_retain_what_a_walk_without_them_misses() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn many_sets_at_once_retain_what_each_retains_alone() {
     for name in portion::samples(&["jdk/jdk17.hprof.zst", "agent/all.hprof.zst", "leaks/s4.hprof.zst"]) {
         let (_dump, heap, graph) = open(name);

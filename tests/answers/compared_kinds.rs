@@ -239,6 +239,7 @@ const PAIRS: [[&str; 2]; 5] = [
 ];
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn real_dumps_are_compared_as_each_is_shown() {
     for [old, new] in PAIRS {
         let (old, new) = (sample(old), sample(new));

@@ -224,6 +224,7 @@ const EXCLUDED_ROOTS: &[&[RootKind]] = &[
 ];
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn paths_of_small_heaps_are_those_of_a_naive_search() {
     let (mut added, mut beyond, mut none) = (0, 0, 0);
     for seed in 0..150 {

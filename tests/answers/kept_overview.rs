@@ -102,6 +102,7 @@ fn an_overview_with_hidden_values_is_neither_kept_nor_read() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn an_overview_does_not_wait_for_a_process_that_builds() {
     let dump = Dump::at(Some(&sample("leaks/s1.hprof.zst")));
     let found = json(&dump);

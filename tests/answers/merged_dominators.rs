@@ -210,6 +210,7 @@ fn tops(plain: &Plain, class: &str) -> Vec<usize> {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn the_tree_of_a_class_starts_with_those_that_no_other_of_them_dominates() {
     let sample = Sample::open("leaks/s5.hprof.zst");
     let plain = Plain::read(&sample);

@@ -176,6 +176,7 @@ fn paths_of_real_dumps_are_chains_of_least_length() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn merged_paths_of_real_dumps_are_shortest_paths() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/jdk/jdk17.hprof.zst");
     let opened = Opened::open(Dump::sample(&sample));

@@ -168,6 +168,7 @@ fn is_cut(name: &str) -> bool {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn roots_classes_objects_and_strings() {
     each(&portion::samples(&HEAPS), |name, dump, tables| {
         let mut roots = Vec::new();
@@ -289,6 +290,7 @@ fn threads_with_their_frames_and_locals() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn loaders_suspects_waste_and_places() {
     each(&portion::samples(&HEAPS), |name, dump, tables| {
         let loaders = told(dump, &["loaders", "--top", "0"]);

@@ -104,6 +104,7 @@ fn sql_says_what_other_commands_say() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn references_are_those_of_refs_both_ways() {
     let place = place("jdk/jdk17.hprof.zst");
     // Every so many objects: the same ones each time.
@@ -358,6 +359,7 @@ fn names_of_two_dumps_that_differ_in_case_only_are_one() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn tables_are_there_however_they_are_named() {
     let place = place("jdk/jdk17.hprof.zst");
     let all = sql(&place, "SELECT name FROM sqlite_schema ORDER BY rowid");

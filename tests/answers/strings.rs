@@ -199,6 +199,7 @@ fn all_texts_are_those_of_a_naive_reading() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn live_strings_and_what_they_retain_are_those_of_a_walk() {
     let mut unreachable = 0;
     for name in ["jdk/jdk8.hprof.zst", "jdk/jdk17.hprof.zst", "public/android-leak_service_binder.hprof.zst"]

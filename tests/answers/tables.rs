@@ -195,6 +195,7 @@ fn tables_of_any_dump_hold_together() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn tables_of_samples_hold_together() {
     for sample in portion::samples(&["jdk/jdk17.hprof.zst", "jdk/jdk8.hprof.zst", "agent/all.hprof.zst"]) {
         opened(&Dump::sample(&sample_path(sample)), |tables| {
@@ -204,6 +205,7 @@ fn tables_of_samples_hold_together() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn references_are_those_of_a_plain_reading() {
     for sample in ["jdk/jdk17.hprof.zst", "jdk/jdk25-compact.hprof.zst"] {
         opened(&Dump::sample(&sample_path(sample)), |tables| {

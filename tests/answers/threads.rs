@@ -320,6 +320,7 @@ fn at(number: u32) -> u64 {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_million_roots_whose_traces_lead_nowhere() {
     let one = dump_of(
         |_| {},
@@ -353,6 +354,7 @@ fn a_million_roots_whose_traces_lead_nowhere() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_long_name_that_all_threads_have() {
     const THREADS: u32 = 400_000;
     const NAME: u64 = 0x100;

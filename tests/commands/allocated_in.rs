@@ -294,6 +294,7 @@ fn what_is_no_recording_is_refused() {
 
 /// A damaged recording gives what could be read, or an error; it never ends the program otherwise.
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn damaged_recordings() {
     let whole = recording(&[SampledLine { old_objects: 3, ..LEAK }], 1790);
     let (place, path) = place(1000, &whole);

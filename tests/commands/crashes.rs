@@ -56,6 +56,7 @@ fn kill(place: &Place, kills: u32) {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn the_run_after_one_that_was_killed_is_right() {
     let kills = number("HPROF_CLI_KILLS", 15);
     if let Some(dump) = std::env::var_os("HPROF_CLI_KILL_DUMP") {
@@ -65,6 +66,7 @@ fn the_run_after_one_that_was_killed_is_right() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn the_run_after_one_that_was_killed_while_it_unpacked_is_right() {
     if std::env::var_os("HPROF_CLI_KILL_DUMP").is_none() {
         let packed = fs::read("samples/jdk/jdk17.hprof.zst").unwrap();

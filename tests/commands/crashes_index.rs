@@ -123,6 +123,7 @@ fn is_read(file: &[u8], at: usize) -> bool {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_changed_byte_is_found_and_changes_no_answer() {
     let indexed = Indexed::new();
     let mut flips = Vec::new();
@@ -193,6 +194,7 @@ fn a_file_that_is_cut_or_longer_is_built_again() {
 type Make<'m> = &'m dyn Fn(&Path);
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn what_is_no_file_in_the_place_of_one_does_no_harm() {
     let indexed = Indexed::new();
     for stage in STAGES {
@@ -412,6 +414,7 @@ fn is_clean(place: &Place, output: &Output, right: &str, what: &str) -> bool {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_disk_that_is_full_at_any_write_is_an_error_and_leaves_nothing() {
     let indexed = Indexed::new();
     let place = &indexed.place;

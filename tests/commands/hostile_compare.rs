@@ -116,6 +116,7 @@ fn trees_whose_every_path_has_another_label() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn many_classes_above_one_another_with_long_names() {
     let mut made = Maker::new(&NAMES);
     let long = "x".repeat(1000);

@@ -82,6 +82,7 @@ fn judged(document: &Json) -> Vec<&Json> {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_chain_of_two_million_objects_below_one_root() {
     const LINKS: u64 = 2_000_000;
     let mut made = maker();
@@ -95,6 +96,7 @@ fn a_chain_of_two_million_objects_below_one_root() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn twenty_thousand_classes_that_retain_the_same() {
     const CLASSES: u64 = 20_000;
     let mut made = maker();
@@ -111,6 +113,7 @@ fn twenty_thousand_classes_that_retain_the_same() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn as_many_groups_as_there_can_be() {
     // Each has more than a percent, and its members lie among all others.
     const CLASSES: u64 = 90;
@@ -132,6 +135,7 @@ fn of_mat(document: &serde_json::Value) -> usize {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn as_many_chains_as_there_can_be() {
     let mut made = maker();
     for _ in 0..90 {
@@ -146,6 +150,7 @@ fn as_many_chains_as_there_can_be() {
 
 /// Names as long as a class file can have them, on many long paths: a megabyte in the file for each gigabyte of names there.
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn long_names_on_long_paths() {
     let mut made = maker();
     let name = format!("com/acme/{}", "x".repeat(65_000));
@@ -164,6 +169,7 @@ fn long_names_on_long_paths() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_million_objects_that_two_chains_of_a_hundred_thousand_lead_to() {
     const MEMBERS: u64 = 1_000_000;
     let mut made = maker();
@@ -182,6 +188,7 @@ fn a_million_objects_that_two_chains_of_a_hundred_thousand_lead_to() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn classes_above_each_other() {
     const CLASSES: u64 = 20_000;
     let mut made = maker();
@@ -200,6 +207,7 @@ fn classes_above_each_other() {
 
 /// Fields looked up by name, below a chain of classes as long as a file allows, with objects of each.
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn long_chains_of_classes_that_are_looked_for() {
     const CLASSES: u64 = 20_000;
     for name in [
@@ -233,6 +241,7 @@ fn long_chains_of_classes_that_are_looked_for() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_queue_in_the_frames_of_many_threads() {
     const THREADS: u32 = 300_000;
     const ELEMENTS: u64 = 100_000;
@@ -259,6 +268,7 @@ fn a_queue_in_the_frames_of_many_threads() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn class_loaders_at_the_end_of_a_long_chain() {
     const LOADERS: u64 = 20;
     const GROUPS: u64 = 3;

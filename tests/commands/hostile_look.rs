@@ -89,6 +89,7 @@ fn chain(top: Class<'_>, name: &str) -> Dump {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_long_chain_of_classes_with_fields() {
     for (at, (top, name)) in [
         ("java/lang/ClassLoader", "com/acme/Loader"),

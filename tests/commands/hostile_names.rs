@@ -82,6 +82,7 @@ fn what_is_looked_for_would_be_found() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn no_command_lets_them_out_in_any_format() {
     let made = made(EVIL);
     let dump = made.dump.to_str().unwrap();
@@ -344,6 +345,7 @@ fn suspects(name: &str) -> HeapModel {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn no_markup_comes_out_of_a_name() {
     let dir = tempfile::tempdir().unwrap();
     let mut kinds = std::collections::BTreeSet::new();

@@ -60,6 +60,7 @@ fn matches(from: usize, bytes: usize) -> Vec<u8> {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn an_array_of_matches_has_rows_up_to_a_limit() {
     let bytes = if portion::is_whole() { 95 << 20 } else { 24 << 20 };
     let mut made = Maker::new(&[]);
@@ -75,6 +76,7 @@ fn an_array_of_matches_has_rows_up_to_a_limit() {
 
 /// More secrets than rows, in arrays that are far from each other.
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn many_secrets_have_rows_up_to_a_limit() {
     let mut made = Maker::new(&[]);
     made.class(BYTES, "[B", OBJECT, &[]);
@@ -97,6 +99,7 @@ fn many_secrets_have_rows_up_to_a_limit() {
 
 /// A chain of classes of which each declares a field: what is asked of each field for each class would be quadratic.
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_chain_of_classes_takes_time_as_it_is_long() {
     let classes: u32 = 1_000_000;
     let mut out = DumpWriter::new(Version::V1_0_2, IdSize::Eight);
@@ -128,6 +131,7 @@ fn a_chain_of_classes_takes_time_as_it_is_long() {
 /// A chain of classes each with a field whose name says that it holds a credential, and an instance: fields of the fields'
 /// names for each class would take a thousand times as much as the dump.
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn fields_of_superclasses_are_found_up_to_a_limit() {
     const CLASSES: u32 = 3000;
     let mut made = Maker::new(&["password"]);

@@ -88,6 +88,7 @@ fn many_threads(path: &Path, threads: u32) {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_million_threads_are_listed_counted_and_found() {
     let place = Place::new();
     many_threads(&place.file(), THREADS);
@@ -120,6 +121,7 @@ fn a_million_threads_are_listed_counted_and_found() {
 
 /// A table of all rows takes no more memory than one of some: it is written while it is made.
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn all_rows_of_a_table_need_little_memory() {
     let place = Place::new();
     many_threads(&place.file(), THREADS / 5);
@@ -255,6 +257,7 @@ fn a_name_of_hundreds_of_megabytes_does_not_fill_the_memory_or_the_screen() {
 /// Fifty thousand classes with one name of 64 KB, each with a loader of such a class: a megabyte in the file for each
 /// three gigabytes of names in an answer. The name is stored once, and a table omits its middle.
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_long_name_of_many_classes_is_kept_once() {
     // Each name once more would be more than there is.
     let (classes, most) = if portion::is_whole() { (50_000, 700_000) } else { (10_000, 400_000) };

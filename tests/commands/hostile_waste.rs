@@ -123,6 +123,7 @@ fn count(document: &Json, kind: &str) -> u64 {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn ten_million_equal_arrays() {
     let arrays = portion::cases(10_000_000);
     let mut shop = Shop::new();
@@ -148,6 +149,7 @@ fn strings_that_share_one_long_array_or_have_equal_ones() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn tables_and_chains_that_many_share() {
     let mut shop = Shop::new();
     let element = shop.made.instance(OBJECT, &[]);
@@ -181,6 +183,7 @@ fn tables_and_chains_that_many_share() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn wrappers_of_one_list_and_of_themselves() {
     let mut shop = Shop::new();
     let empty = shop.made.array(&[]);
@@ -209,6 +212,7 @@ fn wrappers_of_one_list_and_of_themselves() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn what_hangs_below_long_chains_and_popular_objects() {
     let mut shop = Shop::new();
     // A chain of nodes, each of which holds an array of zeros.

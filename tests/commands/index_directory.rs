@@ -386,6 +386,7 @@ fn held(place: &Place) -> File {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_lock_that_is_held_for_ever_holds_nobody_up() {
     let plain = Place::new("heap.hprof", &examples::zoo().write(&Options::hotspot()).bytes());
     let packed = Place::new("heap.hprof.zst", &zstd::encode_all(&dump(true)[..], 3).unwrap());
@@ -422,6 +423,7 @@ fn a_lock_that_is_held_for_ever_holds_nobody_up() {
 
 /// The message names the directory whose lock is held, and no index that does not exist.
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_lock_that_is_held_in_the_cache_is_named_there() {
     let place = Place::new("heap.hprof", &dump(true));
     place.create_index();
@@ -456,6 +458,7 @@ fn a_lock_that_is_held_in_the_cache_is_named_there() {
 
 /// One that works touches its lock, and is waited for as long as it takes.
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_lock_that_is_touched_is_waited_for() {
     let place = Place::new("heap.hprof", &dump(true));
     let right = place.answer(GRAPH);

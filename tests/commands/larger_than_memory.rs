@@ -59,6 +59,7 @@ fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn the_index_is_the_same_in_any_memory_with_any_threads() {
     let model = model(150_000);
     for order in [Order::ClassesFirst, Order::Shuffled(3)] {
@@ -261,6 +262,7 @@ fn long_table(name: &str) -> Vec<u8> {
 /// The kernel gives no more than twice the budget, and a little: what was taken beyond ended the process by a signal.
 #[cfg(target_os = "linux")]
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn tables_as_long_as_the_file_says_keep_within_the_budget() {
     for name in portion::samples(LONG_TABLES) {
         let (dump, dir) = (Dump::of(&long_table(name)), tempfile::tempdir().unwrap());
@@ -286,6 +288,7 @@ fn tables_as_long_as_the_file_says_keep_within_the_budget() {
 
 #[cfg(target_os = "linux")]
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn tables_as_long_as_the_file_says_are_refused_under_a_limit_of_addresses() {
     for name in portion::samples(LONG_TABLES) {
         let (dump, dir) = (Dump::of(&long_table(name)), tempfile::tempdir().unwrap());
@@ -306,6 +309,7 @@ fn tables_as_long_as_the_file_says_are_refused_under_a_limit_of_addresses() {
 /// Rows of a long table are written while they are made: all of these would take more than the limit.
 #[cfg(all(target_os = "linux", feature = "sql"))]
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_table_of_any_length_takes_the_memory_of_a_part() {
     const OBJECTS: u32 = 250_000;
     let dump = Dump::written(&model(OBJECTS).write(&Options::hotspot()));

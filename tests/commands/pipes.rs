@@ -161,6 +161,7 @@ fn shown<'t>(text: &'t str, command: &str) -> Vec<&'t str> {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_report_shows_commands_for_the_next_pipe() {
     let place = Place::new();
     let plain = process::sample("leaks/s1");

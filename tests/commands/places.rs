@@ -90,6 +90,7 @@ fn the_places_of_the_overview_are_among_all() {
 
 /// Whatever runs at the same time, and whoever wrote the index.
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn the_overview_is_the_same_in_each_run() {
     for name in ["leaks/s5", "jdk/jdk17"] {
         let answers: Vec<Vec<u8>> = ["1", "2", "7"]

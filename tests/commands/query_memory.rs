@@ -52,6 +52,7 @@ fn run(dump: &Dump, index: &str, data_kib: u64, arguments: &[&str]) -> Output {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn answers_are_the_same_within_the_budget() {
     let (dump, dir) = (dump(), tempfile::tempdir().unwrap());
     let index = dir.path().to_str().unwrap();
@@ -89,6 +90,7 @@ fn answers_are_the_same_within_the_budget() {
 
 /// Rows that other rows are selected from are in memory: a query that keeps too many is refused before it takes more.
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn what_has_to_be_in_memory_is_refused_with_numbers() {
     let (dump, dir) = (dump(), tempfile::tempdir().unwrap());
     let index = dir.path().to_str().unwrap();

@@ -351,6 +351,7 @@ fn damage_is_not_copied_and_stays_visible() {
 
 /// Arrays larger than a window are mapped in blocks.
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_large_array_leaves_nothing() {
     let folder = Folder::new();
     let mut model = HeapModel::new(Layout::COMPRESSED);

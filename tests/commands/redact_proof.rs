@@ -243,6 +243,7 @@ fn each_analysis_is_seen_to_differ() {
 type BytesCase = (&'static str, &'static [&'static str], fn(&[u8], &mut [u8]));
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn each_text_and_number_is_seen_to_survive() {
     let cases: [BytesCase; 31] = [
         ("texts_at_the_same_place", &[], |all, out| copy_back(all, out, &ASCII.as_bytes()[3..12])),

@@ -170,6 +170,7 @@ fn secrets(place: &Place) -> Vec<String> {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn no_values_are_told_if_none_are_wanted() {
     for (name, known) in [
         ("leaks/s5", &["order-import-3", "user.dir", "file.encoding"][..]),
@@ -232,6 +233,7 @@ fn same_figures(at: &str, told: &Json, hidden: &Json) -> usize {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn figures_are_the_same_with_values_hidden() {
     for name in ["leaks/s1", "leaks/s4", "leaks/s5", "jdk/jdk17", "agent/all"] {
         let place = Place::new("a.hprof", &sample(name));

@@ -525,6 +525,7 @@ fn check_counts_them() {
 
 /// Texts made of keywords, as dense as they can be, and values that would change a screen.
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn hostile_texts_take_no_time_and_are_escaped() {
     let mut heap = Heap::new();
     for (number, keyword) in

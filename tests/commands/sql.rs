@@ -64,6 +64,7 @@ fn what_is_not_reading_is_refused() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn what_takes_too_much_is_bounded() {
     let place = place();
     place.answer(&["sql", "SELECT 1"]);

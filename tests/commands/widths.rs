@@ -323,6 +323,7 @@ fn the_name_of_a_file_loses_its_middle() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn no_line_about_a_suspect_is_wider_than_the_terminal() {
     let mut cases = Vec::new();
     for name in ["s1", "s3", "s4", "s5", "s5-static"] {

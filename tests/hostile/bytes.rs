@@ -221,6 +221,7 @@ fn every_position(dump: &Dump, base: &[u8], change: impl Fn(usize) -> Vec<(Strin
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn every_byte_of_a_tiny_dump_can_be_any() {
     for base in tiny_dumps() {
         every_position(&Dump::of(&[]), &base, |at| {
@@ -231,6 +232,7 @@ fn every_byte_of_a_tiny_dump_can_be_any() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn bytes_of_a_tiny_dump_can_go_and_come() {
     for base in tiny_dumps() {
         every_position(&Dump::of(&[]), &base, |at| {
@@ -244,6 +246,7 @@ fn bytes_of_a_tiny_dump_can_go_and_come() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn any_count_of_a_tiny_dump_can_be_huge() {
     for base in tiny_dumps() {
         every_position(&Dump::of(&[]), &base[..base.len() - 3], |at| {
@@ -254,6 +257,7 @@ fn any_count_of_a_tiny_dump_can_be_huge() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_tiny_dump_can_be_cut_anywhere() {
     for base in tiny_dumps() {
         let dump = Dump::of(&[]);
@@ -306,6 +310,7 @@ fn headers_that_are_none() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn counts_that_lie_allocate_nothing() {
     for id_size in IdSize::ALL {
         let bodies: [&dyn Fn(&mut HeapWriter); 6] = [

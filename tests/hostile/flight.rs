@@ -87,6 +87,7 @@ fn sample(name: &str) -> Vec<u8> {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn changed_recordings() {
     let [one, other] = [true, false].map(|compressed| every_kind(compressed).finish());
     let several = [&one[..], &other, &every_kind(true).unfinished()].concat();
@@ -111,6 +112,7 @@ fn changed_recordings() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn recordings_cut_anywhere_and_with_each_byte_changed() {
     for compressed in [true, false] {
         let whole = every_kind(compressed).finish();

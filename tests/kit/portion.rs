@@ -1,15 +1,14 @@
 //! The portion of expensive tests that runs: thousands of random heaps, changes of every byte, widths over all samples.
 //!
-//! `cargo test` runs a portion, the same in every run. With `HPROF_CLI_WHOLE_TESTS=1`, as in `.ci/run`, all of it
-//! runs.
+//! `cargo test` runs a portion, the same in every run. With the feature `long-tests`, as in `.ci/run`, all of it runs.
 
 /// Fraction that runs by default: one in this many. Neither even nor a divisor of the sizes of records, so that a
 /// portion of all positions of a dump includes every alignment.
 const ONE_IN: usize = 7;
 
 /// Returns whether everything runs.
-pub fn is_whole() -> bool {
-    std::env::var_os("HPROF_CLI_WHOLE_TESTS").is_some_and(|value| value == "1")
+pub const fn is_whole() -> bool {
+    cfg!(feature = "long-tests")
 }
 
 /// Returns the distance between two items that run: 1 for all.

@@ -116,6 +116,7 @@ fn long_questions_leave_a_turn_for_short_ones() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn too_many_questions_are_refused_and_forgotten_ones_make_room() {
     let slow = slow(&[]);
     let client = slow.server.client();

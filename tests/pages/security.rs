@@ -275,6 +275,7 @@ fn other_methods_change_nothing() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn rubbish_and_heads_without_end_are_refused() {
     let server = server();
     let port = server.port;
@@ -333,6 +334,7 @@ fn pipelined_requests_are_answered_in_order() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn clients_that_send_nothing_keep_nobody_out() {
     let server = server();
     let client = server.client();

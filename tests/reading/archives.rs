@@ -130,6 +130,7 @@ fn cut_and_damaged(dump: &[u8], cut_step: usize, byte_step: usize) {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn archives_that_are_cut_or_damaged_are_used_as_far_as_they_go() {
     cut_and_damaged(&zoo(), 53, 1);
     let dump = heap();
@@ -380,6 +381,7 @@ fn frame(parts: &[(&[u8], usize)]) -> Vec<u8> {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn of_what_is_not_the_dump_no_more_is_unpacked_than_is_in_proportion() {
     // The header of a file of zeros, without them.
     let zeros_header = |name: &str, bytes: usize| {

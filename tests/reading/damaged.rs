@@ -46,6 +46,7 @@ fn pairs(written: &Written, keep: impl Fn(u64, u64) -> bool) -> u64 {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn the_account_of_a_cut_says_what_is_read_and_what_had_to_come() {
     let written = segments(150);
     let all = written.bytes();
@@ -190,6 +191,7 @@ fn a_wrong_tag_or_length_of_a_segment_loses_no_object() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_segment_with_any_other_tag_loses_no_object() {
     let written = segments(200);
     let all = written.bytes();

@@ -177,6 +177,7 @@ fn bytes_that_changed_inside_of_gzip_are_noticed() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn packed_bytes_can_be_any() {
     for packed in [gzip_in_blocks(&zoo(), 500), zstd(&zoo())] {
         let dump = Dump::of(&[]);

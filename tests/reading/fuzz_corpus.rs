@@ -136,6 +136,7 @@ fn the_dump_of_the_bodies_is_what_the_writer_writes() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn dumps_of_the_corpus() {
     replay(READER);
     for (name, bytes) in small_dumps() {
@@ -167,6 +168,7 @@ fn queries_of_the_corpus() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn pages_of_the_corpus() {
     replay(PAGES);
     for (name, bytes) in small_dumps() {

@@ -152,6 +152,7 @@ fn bytes_of_an_index_are_verified() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn bytes_of_header_and_table_are_checked_when_a_file_is_opened() {
     for stage in STAGES {
         let indexed = Indexed::new(stage);
@@ -165,6 +166,7 @@ fn bytes_of_header_and_table_are_checked_when_a_file_is_opened() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn bytes_of_sections_are_checked_when_they_are_read() {
     for stage in STAGES {
         let indexed = Indexed::new(stage);
@@ -253,6 +255,7 @@ fn lists() -> Dump {
 
 /// Answers are right until data in a damaged block is read; then the mark is set.
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_damaged_block_gives_no_data_and_the_rest_does() {
     let right = {
         let dump = lists();

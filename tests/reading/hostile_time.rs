@@ -135,6 +135,7 @@ fn unknown_records_without_end() {
 
 /// Records that look like segments until thousands of constants of a class were read, each inside of the one before.
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn records_that_nearly_are_segments() {
     const CONSTANTS: u32 = 0xFFFF;
     // The second byte of eleven is the type of a constant, a long, wherever a class begins at the ninth of eleven.

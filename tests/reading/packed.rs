@@ -78,6 +78,7 @@ fn of_a_file_that_is_cut_anywhere_all_is_used_that_is_there() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn a_damaged_block_is_read_as_zeros_and_the_others_as_they_are() {
     let plain = noise(14_000, 4);
     let (packed, places) = in_blocks(&plain, 2000);

@@ -443,6 +443,7 @@ fn class_of_all(heap: &mut HeapWriter, id_size: IdSize) {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn long_arrays_stand_in_one_piece_wherever_they_were() {
     for id_size in IdSize::ALL {
         // Alone, first, in the middle, last, and two in a row; each segment is over 1.5 MiB.

@@ -281,6 +281,7 @@ fn counted(place: &Folder, dump: &str) -> (u64, u64) {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn behind_damage_it_goes_on_as_everything_else_does() {
     let place = Folder::new();
     // 6 MB in one record, or in segments of 2 MB.

@@ -71,6 +71,7 @@ fn convert_writes_the_agents_dumps_as_the_agent_does() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn convert_writes_dumps_of_hotspot_and_android_as_the_agent_would() {
     let place = Folder::new();
     let mut extensions = BTreeSet::new();

@@ -74,6 +74,7 @@ fn the_agents_binaries() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn dumps_of_hotspot_and_android() {
     let place = Folder::new();
     for name in OTHER_BINARIES {

@@ -212,6 +212,7 @@ fn compare(name: &str, tree: &Tree, dump: &Dump, percent: u64) -> (usize, usize)
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn suspects_follow_from_the_dominators_of_mat() {
     let (mut singles, mut groups) = (0, 0);
     for (name, folder) in ORACLES {

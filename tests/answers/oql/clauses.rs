@@ -74,6 +74,7 @@ fn long_text() -> Vec<u8> {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn texts_are_whole_and_addresses_those_of_the_dump() {
     let place = Place::new();
     let dump = place.path("text.hprof");

@@ -75,6 +75,7 @@ fn entries_of_maps_in_every_format() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn long_queries_end() {
     let place = Place::new();
     let file = place.path("query.oql");
@@ -139,6 +140,7 @@ fn chain(classes: u64, is_circle: bool) -> Vec<u8> {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn fields_of_a_long_chain_of_classes_take_linear_time_and_memory() {
     const CLASSES: u64 = 40_000;
     let place = Place::new();

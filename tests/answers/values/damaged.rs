@@ -10,6 +10,7 @@ use hprof_query::paths::steps::View;
 use hprof_query::show::Shower;
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn every_object_of_a_damaged_dump() {
     let whole = {
         let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/jdk/jdk11.hprof.zst");

@@ -203,6 +203,7 @@ fn refers_label(to: &ReferencedObject) -> &str {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn arrays_of_every_type() {
     with_zoos(|zoo| {
         let keep = zoo.keep();
@@ -452,6 +453,7 @@ fn classes_as_the_source_and_the_jvm_have_them() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn all_strings_read_naively() {
     for (name, at_least) in [
         ("jdk/jdk8.hprof.zst", 5_000),

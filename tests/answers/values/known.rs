@@ -226,6 +226,7 @@ fn old_android() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn names_places_and_buffers() {
     use Type::{Boolean, Int, Long, Object};
     let mut made = Made::new();
@@ -380,6 +381,7 @@ fn throwables_have_their_stacks() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn hostile_objects_are_read_in_bounded_time() {
     use Type::{Int, Object};
     let mut made = Made::new();

@@ -28,6 +28,7 @@ fn sample(name: &str) -> Dump {
 }
 
 #[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
 fn sums_are_sums_and_no_kind_adds_more_than_it_frees() {
     for name in SAMPLES {
         let dump = sample(name);

@@ -190,7 +190,7 @@ impl RandomNumbers {
 }
 
 /// Returns a configuration with a share of `cases` as in `tests/kit/portion.rs`, all with
-/// `HPROF_CLI_WHOLE_TESTS=1`; the same cases in every run. For a soak: `PROPTEST_RNG_SEED=$RANDOM
+/// the feature `long-tests`; the same cases in every run. For a soak: `PROPTEST_RNG_SEED=$RANDOM
 /// PROPTEST_CASES=100000 cargo test`.
 fn property(cases: u32) -> Config {
     let mut config = Config { failure_persistence: None, max_shrink_iters: 5000, ..Config::default() };
@@ -198,8 +198,7 @@ fn property(cases: u32) -> Config {
         config.rng_seed = RngSeed::Fixed(20_261_121);
     }
     if std::env::var_os("PROPTEST_CASES").is_none() {
-        let is_whole = std::env::var_os("HPROF_CLI_WHOLE_TESTS").is_some_and(|value| value == "1");
-        config.cases = if is_whole { cases } else { cases.div_ceil(7) };
+        config.cases = if cfg!(feature = "long-tests") { cases } else { cases.div_ceil(7) };
     }
     config
 }
