@@ -311,7 +311,7 @@ def attack(title, mode, options=(), may_be_left=False, says=None, expect=None, p
             why.append(f'exit code {code}')
         if left and not may_be_left:
             why.append(f'left: {left}')
-        if left and may_be_left and 'stays' not in err:
+        if left and may_be_left and 'cannot remove' not in err:
             why.append(f'left without a word: {left}')
         if says and not re.search(says, err):
             why.append(f'does not say {says!r}: {err[-500:]}')
@@ -402,7 +402,7 @@ def main():
         ('the same, a JVM without FIFOs', 'mount-private-inside', dict(options=['--zstd'], namespace=True, place='own', may_be_left=True)),
         ('mounted over /tmp before the directory is made', 'mount-tmp', dict(options=['--zstd'], namespace=True, place='own', expect=2)),
         ('mounted over /tmp while it is dumped', 'mount-parent', dict(options=['--zstd'], namespace=True, place='own')),
-        ('files and directories put into the private directory', 'fill', dict(options=['--zstd'], place='own', may_be_left=True, says='stays')),
+        ('files and directories put into the private directory', 'fill', dict(options=['--zstd'], place='own', may_be_left=True, says='cannot remove')),
         ('private directory renamed, root\'s in its place', 'swap-rename', dict(may_be_left=True)),
         ('private directory renamed, a link in its place', 'swap-link', dict(may_be_left=True)),
         ('the same in a directory of all, not sticky', 'swap-link', dict(place='shared', may_be_left=True)),

@@ -84,11 +84,7 @@ pub fn helper() -> &'static Path {
         let mut cargo = Command::new(env!("CARGO"));
         cargo
             .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .args(["test", "--no-run", "--locked", "--test", "helper"]);
-        let features = [("parquet", cfg!(feature = "parquet")), ("browse", cfg!(feature = "browse"))];
-        for (feature, _) in features.iter().filter(|(_, is_on)| *is_on) {
-            cargo.args(["--features", feature]);
-        }
+            .args(["test", "--no-run", "--locked", "-p", "hprof-helper", "--test", "helper"]);
         let output = cargo.args(["--message-format", "json"]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let messages = String::from_utf8(output.stdout).unwrap();

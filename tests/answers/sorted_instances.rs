@@ -234,7 +234,7 @@ fn heaps_of_android_are_told_apart() {
         assert_eq!(opened.ids(&question).iter().collect::<Vec<_>>(), strings, "{name}");
     }
     let (code, _, said) = opened.run(&["histo", "--heap", "image"]);
-    assert!(code == Some(2) && said.contains("its heaps are zygote, app"), "{said}");
+    assert!(code == Some(2) && said.contains("the heaps are zygote, app"), "{said}");
 }
 
 #[test]

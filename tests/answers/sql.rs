@@ -335,7 +335,7 @@ fn names_of_two_dumps_that_differ_in_case_only_are_one() {
         for tables in [[plain, "old.\"com.two\""], ["old.\"com.two\"", plain]] {
             let said = ask(&tables).unwrap_err();
             assert!(
-                said.contains("is ambiguous: several class names differ only in case"),
+                said.contains("is ambiguous: several names differ only in case"),
                 "{tables:?}: {said}"
             );
         }

@@ -176,7 +176,7 @@ fn too_many_are_refused() {
     let connect = |listener: &mut Listener| {
         let mut agent = listener.connect();
         agent.write_all(&recording()).unwrap();
-        listener.wait_for("writes");
+        listener.wait_for("receiving into");
         agent
     };
     let all: Vec<TcpStream> = (0..64).map(|_| connect(&mut listener)).collect();
@@ -194,14 +194,14 @@ fn silent_connections_shut_nobody_out() {
     let mut listener = Listener::start(&["--once"]);
     let mut quiet = listener.connect();
     quiet.write_all(&recording()[..31]).unwrap();
-    listener.wait_for("agent 1 writes");
+    listener.wait_for("agent 1: receiving into");
     let mut silent: Vec<TcpStream> = (0..63).map(|_| listener.connect()).collect();
     listener.wait_for("agent 64 connected");
     // Part of a head is no recording yet.
     silent[0].write_all(b"JAVA PRO").unwrap();
     let mut agent = listener.connect();
     agent.write_all(&recording()).unwrap();
-    listener.wait_for("agent 65 writes");
+    listener.wait_for("agent 65: receiving into");
     assert_eq!(silent.remove(0).read(&mut [0]).unwrap_or(0), 0);
     // The others are still there, and are heard when they have something to say.
     let mut late = silent.remove(0);

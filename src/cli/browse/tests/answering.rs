@@ -23,7 +23,7 @@ fn what_the_first_answer_says_about_the_dump_is_not_repeated() {
     };
     assert!(notes(&["overview"]).contains("note: unpacked into"));
     assert_eq!(notes(&["histo"]), "");
-    assert!(notes(&["paths-to-root", "0xffab85e8"]).starts_with("note: no other path"));
+    assert!(notes(&["paths-to-root", "0xffab85e8"]).starts_with("note: there are no other paths"));
     assert!(notes(&["overview"]).contains("note: unpacked into"));
 }
 

@@ -10,11 +10,11 @@ impl FieldSum {
     pub fn facts() -> Vec<Fact<Self>> {
         vec![
             Fact::new(names::FIELD, |field: &Self| field.name().into()).or_null(
-                "only GC roots hold the objects, or the row is of the boot loader (`--group-by loader`)",
+                "only GC roots hold the objects, or fields are grouped by loader and these are of the boot loader",
             ),
             Fact::new(names::IS_STATIC, |field: &Self| field.is_static.into()),
             Fact::new(names::LOADER_OBJECT, |field: &Self| field.loader.into())
-                .or_null("without `--group-by loader`"),
+                .or_null("fields are not grouped by loader"),
             Fact::new(names::OBJECTS, |field: &Self| field.count.into()),
             Fact::new(names::WASTED_BYTES, |field: &Self| field.wasted_bytes.into()),
         ]
