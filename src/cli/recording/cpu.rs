@@ -309,7 +309,7 @@ fn summary_columns<'a>() -> Columns<'a, RecordingSummary<SampleTotals<'a>>> {
         Column::new(names::EVENT, |summary: &RecordingSummary<SampleTotals<'a>>| {
             summary.of.samples.event.map(SampleEvent::name).into()
         })
-        .or_null("unless the file is a recording of Flight Recorder"),
+        .or_null(nulls::ONLY_FLIGHT_RECORDER),
         Column::new(names::LOST_SAMPLES, |summary: &RecordingSummary<SampleTotals<'a>>| {
             summary.of.lost.into()
         }),

@@ -169,7 +169,7 @@ fn columns<'a>() -> Columns<'a, RecordingFacts<'a>> {
     };
     Columns::new([
         Column::new(names::CREATED, |facts: &RecordingFacts<'a>| facts.profile.created.as_deref().into())
-            .or_null("not stated"),
+            .or_null(nulls::NOT_STATED),
         Column::new(names::FORMAT, |facts: &RecordingFacts<'a>| {
             Some(facts.profile.format.as_str()).filter(|format| !format.is_empty()).into()
         })
@@ -206,12 +206,12 @@ fn columns<'a>() -> Columns<'a, RecordingFacts<'a>> {
         Column::record(names::HEAP_TREND, heap_columns::heap_trend(), |facts: &RecordingFacts<'a>| {
             facts.heap_over_time?.trend()
         })
-        .or_null("the recording contains no collections, or too many events"),
+        .or_null(nulls::NO_HEAP_TREND),
         Column::records(names::COUNTED_CLASSES, heap_columns::class(), |facts: &RecordingFacts<'a>| {
             facts.heap_over_time.map(|heap| heap.classes.as_slice()).unwrap_or_default()
         }),
         Column::record(names::FLIGHT, flight_columns(), |facts: &RecordingFacts<'a>| facts.flight)
-            .or_null("unless the file is a recording of Flight Recorder"),
+            .or_null(nulls::ONLY_FLIGHT_RECORDER),
         Column::new(names::LINES_NOT_UNDERSTOOD, |facts: &RecordingFacts<'a>| facts.not_understood.into()),
     ])
 }
