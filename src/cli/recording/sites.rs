@@ -129,7 +129,7 @@ fn notes(cx: &RunContext, recorded: &RecordedProfile, args: &SitesArgs) {
              live",
         ),
         None if matches!(recorded.file, RecordedFile::Flight { .. }) => {
-            let why = recorded.why_none("the settings of the recording disabled them");
+            let why = recorded.why_none();
             args.input.note(cx, &format!("no allocation samples: {why}"));
         }
         None => args.input.note(cx, "no allocation sites: the HPROF agent records them with heap=sites or heap=all"),
