@@ -9,7 +9,7 @@ pub(crate) use crate::cli::shared::context::RunContext;
 pub(crate) use crate::cli::shared::keys::{Keyword, keys};
 pub(crate) use crate::cli::shared::limit::Top;
 pub(crate) use crate::cli::shared::session::{AnswerSource, Session};
-pub(crate) use hprof_query::dictionary::names;
+pub(crate) use hprof_query::dictionary::{names, nulls};
 pub(crate) use hprof_report::Format;
 pub(crate) use hprof_report::answer::{Answer, NoRows, ResultSchema, Section};
 pub(crate) use hprof_report::column::{Align, Column, Columns, Fit, TableColumn};

@@ -46,6 +46,9 @@ pub struct Header {
     pub len: usize,
 }
 
+/// Start of the name of every version of the format.
+const START: &[u8] = b"JAVA PROFILE";
+
 impl Header {
     /// Parses the header of a file.
     ///
@@ -63,6 +66,12 @@ impl Header {
                 bytes.starts_with(name) && bytes.get(name.len()) == Some(&0)
             })
             .ok_or_else(|| {
+                // The file ends in the name of the format.
+                if bytes.starts_with(START)
+                    && Version::ALL.iter().any(|it| it.name().as_bytes().starts_with(bytes))
+                {
+                    return FormatError::new(FormatErrorKind::HeaderCut, bytes.len() as u64);
+                }
                 let looks_like = sniff::sniff(bytes).describe();
                 FormatError::new(FormatErrorKind::NotADump(looks_like), 0)
             })?;

@@ -36,6 +36,8 @@ pub enum FileKind {
     Json,
     /// Only zeros.
     Zeros,
+    /// A class histogram of `jmap -histo` or `jcmd GC.class_histogram`.
+    ClassHistogram,
     /// Other text.
     Text,
     /// None of these.
@@ -62,6 +64,8 @@ pub fn sniff(bytes: &[u8]) -> FileKind {
         return match version_end.and_then(|at| rest.get(at)) {
             Some(0) => FileKind::Hprof,
             Some(b',' | b'\r' | b'\n') => FileKind::HprofText,
+            // The file ends in its first line.
+            None => FileKind::Hprof,
             _ => FileKind::MangledHprof,
         };
     }
@@ -87,10 +91,24 @@ pub fn sniff(bytes: &[u8]) -> FileKind {
     if text::is_report(bytes) {
         return FileKind::HprofText;
     }
+    if is_text && is_class_histogram(head) {
+        return FileKind::ClassHistogram;
+    }
     if is_text {
         return FileKind::Text;
     }
     FileKind::Other
+}
+
+/// Returns whether a text has the heading of a class histogram (`KlassInfoHisto` in HotSpot's `heapInspection.cpp`) in its first
+/// lines; `jcmd` writes the process ID above it.
+fn is_class_histogram(head: &[u8]) -> bool {
+    let is_heading = |line: &[u8]| {
+        let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        let words = [words.next(), words.next(), words.next()].map(Option::unwrap_or_default);
+        words == [&b"num"[..], b"#instances", b"#bytes"]
+    };
+    head.split(|byte| *byte == b'\n').take(4).any(is_heading)
 }
 
 /// Returns whether a text starts with a JSON object or array (RFC 8259), and not, for example, with a TOML section.
@@ -134,6 +152,9 @@ impl FileKind {
             Self::Xz => "it looks like xz",
             Self::Json => "it looks like JSON",
             Self::Zeros => "its first bytes are all zero",
+            Self::ClassHistogram => {
+                "it looks like a class histogram (jmap -histo, GC.class_histogram), which contains no objects"
+            }
             Self::Text => "it looks like text",
             Self::Other => "it does not start with \"JAVA PROFILE 1.0\"",
         }
@@ -149,9 +170,13 @@ mod tests {
     fn each_kind_is_recognised() {
         let mut tar = vec![b'x'; 300];
         tar[257..262].copy_from_slice(b"ustar");
-        let cases: [(&[u8], FileKind); 35] = [
+        let cases: [(&[u8], FileKind); 39] = [
             (b"JAVA PROFILE 1.0.2\0\0\0\0\x08", FileKind::Hprof),
             (b"JAVA PROFILE 1.0\0", FileKind::Hprof),
+            (b"JAVA PROFILE 1.0.2", FileKind::Hprof),
+            (b" num     #instances         #bytes  class name (module)\n---", FileKind::ClassHistogram),
+            (b"4711:\n\n num     #instances         #bytes  class name\n---", FileKind::ClassHistogram),
+            (b"num instances bytes\n", FileKind::Text),
             (b"JAVA PROFILE 1.0.1, created Fri Feb  6", FileKind::HprofText),
             (b"count callee caller time\n1 a.b()V", FileKind::HprofText),
             (b"\xef\xbb\xbf\r\nTRACE 5:\r\n", FileKind::HprofText),

@@ -148,6 +148,12 @@ impl MappedFile {
         same && Stamp::from_file(&file).is_ok_and(|now| now != self.stamp)
     }
 
+    /// Returns whether the file is longer than when it was opened: somebody appends to it.
+    pub fn has_grown(&self) -> bool {
+        let Ok(file) = File::open(&self.path) else { return false };
+        file_id(&file) == self.id && Stamp::from_file(&file).is_ok_and(|now| now.len > self.stamp.len)
+    }
+
     /// Tells the kernel that the file will be read from start to end.
     pub fn will_scan(&self) {
         if let Some(map) = &self.map {

@@ -145,7 +145,8 @@ impl ChunkTables {
         let HeaderFacts { starts, metadata } = HeaderFacts::new(reader, span);
         let selection = |metadata: &Metadata| metadata.classes.iter().map(select).collect::<Vec<bool>>();
         let mut selected = SelectedEvents::new(metadata.as_ref().map(selection));
-        let Walk { runs, mut problems } = Walk::visit_headers(reader, starts, |event| {
+        let headers = EventHeaders { reader, is_whole: span.is_whole, metadata: metadata.as_ref() };
+        let Walk { runs, mut problems } = headers.visit(starts, |event| {
             counts.add(event);
             match event.type_id {
                 METADATA => last = Some(*event),
@@ -197,7 +198,9 @@ impl ChunkTables {
 pub fn parts(file: &[u8], span: &ChunkSpan) -> Vec<Range<usize>> {
     let (mut starts, mut events) = (Vec::new(), 0u64);
     let reader = reader_of(file, span);
-    let Walk { runs, .. } = Walk::visit_headers(reader, HeaderFacts::new(reader, span).starts, |event| {
+    let HeaderFacts { starts: stated, metadata } = HeaderFacts::new(reader, span);
+    let headers = EventHeaders { reader, is_whole: span.is_whole, metadata: metadata.as_ref() };
+    let Walk { runs, .. } = headers.visit(stated, |event| {
         if events.is_multiple_of(PART_EVENTS) {
             starts.push(event.start);
         }
@@ -225,36 +228,75 @@ struct Walk {
     problems: Vec<FlightError>,
 }
 
-impl Walk {
-    /// Visits the headers of all events that can be read. No event extends into one whose offset is stated, so damage ends there
-    /// at the latest.
-    fn visit_headers(reader: Reader<'_>, starts: Vec<usize>, mut visit: impl FnMut(&EventHeader)) -> Self {
-        let mut problems = Vec::new();
-        let (mut runs, mut at): (Vec<Range<usize>>, usize) = (Vec::new(), HEADER);
+/// Number of consecutive events of described types that confirm the first of them after a damaged region, unless the last one
+/// ends where the events end.
+const CONFIRMING: usize = 3;
+
+/// Headers of the events of a chunk.
+struct EventHeaders<'c> {
+    reader: Reader<'c>,
+    /// `true` if the chunk is as long as its header says.
+    is_whole: bool,
+    /// Types, if they are known before the walk.
+    metadata: Option<&'c Metadata>,
+}
+
+impl EventHeaders<'_> {
+    /// Visits the headers of all events that can be read. No event extends into one whose offset is in `starts`. After a damaged
+    /// region, the walk continues at the first offset from which events of described types follow one another.
+    fn visit(&self, starts: Vec<usize>, mut visit: impl FnMut(&EventHeader)) -> Walk {
+        let reader = self.reader;
+        let (mut walk, mut at) = (Walk { runs: Vec::new(), problems: Vec::new() }, HEADER);
         for end in starts.into_iter().chain([reader.end()]) {
-            let start = at;
-            for event in Events::from(reader.at(start).until(end)) {
-                match event {
-                    Ok(event) => {
-                        visit(&event);
-                        at = event.end;
+            loop {
+                let (start, mut found) = (at, None);
+                for event in Events::from(reader.at(start).until(end)) {
+                    match event {
+                        Ok(event) => {
+                            visit(&event);
+                            at = event.end;
+                        }
+                        Err(error) => found = Some(error),
                     }
-                    Err(FlightError { kind: FlightErrorKind::EventTruncated, offset })
-                        if end < reader.end() =>
-                    {
-                        let overlaps = FlightError::new(FlightErrorKind::EventOverlaps, offset);
-                        add_problem(&mut problems, overlaps);
-                    }
-                    Err(found) => add_problem(&mut problems, found),
                 }
-            }
-            match runs.last_mut().filter(|run| run.end == start) {
-                Some(run) => run.end = at,
-                None => runs.push(start..at),
+                match walk.runs.last_mut().filter(|run| run.end == start) {
+                    Some(run) => run.end = at,
+                    None => walk.runs.push(start..at),
+                }
+                let Some(FlightError { kind, offset }) = found else { break };
+                // The last event of a truncated file is not damaged: nothing follows it.
+                let is_at_cut =
+                    kind == FlightErrorKind::EventTruncated && end == reader.end() && !self.is_whole;
+                let next = if is_at_cut { None } else { self.next_events(at + 1..end) };
+                let Some(next) = next else {
+                    let overlaps = kind == FlightErrorKind::EventTruncated && end < reader.end();
+                    let kind = if overlaps { FlightErrorKind::EventOverlaps } else { kind };
+                    add_problem(&mut walk.problems, FlightError::new(kind, offset));
+                    break;
+                };
+                let skipped = FlightErrorKind::EventsSkipped { bytes: next - at };
+                add_problem(&mut walk.problems, FlightError::new(skipped, offset));
+                at = next;
             }
             at = end;
         }
-        Self { runs, problems }
+        walk
+    }
+
+    /// Returns the first offset in a range from which events of described types follow one another.
+    fn next_events(&self, range: Range<usize>) -> Option<usize> {
+        let metadata = self.metadata?;
+        let is_known = |id| matches!(id, METADATA | CHECKPOINT) || metadata.index_of(id).is_some();
+        range.clone().find(|start| {
+            let mut end = *start;
+            for event in Events::from(self.reader.at(*start).until(range.end)).take(CONFIRMING) {
+                match event {
+                    Ok(event) if is_known(event.type_id) => end = event.end,
+                    _ => return false,
+                }
+            }
+            end > *start
+        })
     }
 }
 

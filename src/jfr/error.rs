@@ -18,7 +18,10 @@ pub enum FlightErrorKind {
     #[error("not a recording of Java Flight Recorder")]
     NotARecording,
     /// A version of the format that is not read: that of Oracle JDK 7 and 8 is another format.
-    #[error("format version {major}.{minor} is not supported; expected 1.x or 2.x")]
+    #[error(
+        "format version {major}.{minor} is not supported{}; expected 1.x or 2.x (JDK 9 and later, OpenJDK 8u262 and later)",
+        if *major == 0 { ": Oracle JDK 7 and 8 write it, and JDK Mission Control opens it" } else { "" }
+    )]
     Version {
         /// Major version.
         major: u16,
@@ -34,6 +37,12 @@ pub enum FlightErrorKind {
     /// An event extends into another one, whose offset the chunk states.
     #[error("an event extends into the next one")]
     EventOverlaps,
+    /// Bytes in a chunk that are not an event, up to the next event.
+    #[error("expected an event; skipped {bytes} bytes with at least 1 event, up to the next one")]
+    EventsSkipped {
+        /// Number of skipped bytes.
+        bytes: usize,
+    },
     /// Bytes between chunks that are neither an event nor a chunk.
     #[error("expected an event or a chunk")]
     NotAnEvent,

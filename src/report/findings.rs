@@ -56,6 +56,10 @@ const fn problem_means(kind: ProblemKind) -> &'static str {
             "all data that could be unpacked was read; damaged regions were replaced with zeros or are \
              missing from all counts and sizes"
         }
+        ProblemKind::UnsupportedRecord => {
+            "nothing of the heap dump is missing: the records are complete, but the specification does not define them"
+        }
+        ProblemKind::WrongLength => "nothing is missing: the record was read up to the next one",
         ProblemKind::UnknownRecord | ProblemKind::BadRecord => {
             "damaged regions are skipped and reading continues after them; names, threads or traces in them are missing"
         }

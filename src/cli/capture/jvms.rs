@@ -67,7 +67,7 @@ fn columns() -> Columns<'static, JvmRow> {
         Column::new(names::USER, |row: &JvmRow| row.user.as_str().into()).header("user"),
         Column::new(names::VM_KIND, |row: &JvmRow| kind(row.kind).into()),
         Column::new(names::JAVA_VERSION, |row: &JvmRow| row.java_version.as_deref().into())
-            .or_null("it is unknown")
+            .or_null(nulls::UNKNOWN)
             .header("JDK"),
         Column::new(names::COLLECTOR, |row: &JvmRow| row.collector.as_deref().into())
             .or_null(UNKNOWN)
@@ -84,15 +84,15 @@ fn columns() -> Columns<'static, JvmRow> {
             .header("max")
             .cell(|row: &JvmRow| row.heap_max_bytes.map(human_bytes).unwrap_or_default()),
         Column::new(names::UPTIME_MS, |row: &JvmRow| row.uptime.map(milliseconds).into())
-            .or_null("it is unknown"),
+            .or_null(nulls::UNKNOWN),
         Column::table("up", Align::Right, |row: &JvmRow| row.uptime.map(long_time).unwrap_or_default())
             .fit(Fit::Secondary { priority: 0 }),
         Column::new(names::CONTAINER, |row: &JvmRow| row.container.as_deref().into())
-            .or_null("the process is in no container, or in one whose control group has no ID")
+            .or_null(nulls::NO_CONTAINER)
             .header("container")
             .cell(|row: &JvmRow| row.container.iter().flat_map(|id| id.chars().take(SHORT_ID)).collect()),
         Column::new(names::MAIN_CLASS, |row: &JvmRow| row.main_class.as_deref().into())
-            .or_null("it is unknown")
+            .or_null(nulls::UNKNOWN)
             .header("main class")
             .fit(Fit::Shorten { priority: 0 })
             .cell(|row: &JvmRow| {

@@ -51,11 +51,11 @@ pub(super) fn columns<'a>() -> Columns<'a, DumpRow<'a>> {
         Column::new(names::USER, |row: &DumpRow<'a>| row.row.user.as_str().into()),
         Column::new(names::VM_KIND, |row: &DumpRow<'a>| kind(row.row.kind).into()),
         Column::new(names::MAIN_CLASS, |row: &DumpRow<'a>| row.row.main_class.as_deref().into())
-            .or_null("it is unknown"),
+            .or_null(nulls::UNKNOWN),
         Column::new(names::JAVA_VERSION, |row: &DumpRow<'a>| row.row.java_version.as_deref().into())
-            .or_null("it is unknown"),
+            .or_null(nulls::UNKNOWN),
         Column::new(names::CONTAINER, |row: &DumpRow<'a>| row.row.container.as_deref().into())
-            .or_null("the process is in no container, or in one whose control group has no ID"),
+            .or_null(nulls::NO_CONTAINER),
         Column::new(names::IS_COLLECTED, |row: &DumpRow<'a>| row.is_collected.into()),
         Column::new(names::IS_REDACTED, |row: &DumpRow<'a>| row.is_redacted.into()),
         Column::new(names::TRANSFER, |row: &DumpRow<'a>| row.plan.map(|plan| transfer(plan.way)).into())

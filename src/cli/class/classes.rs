@@ -199,11 +199,11 @@ fn columns<'a>(is_tree: bool) -> Columns<'a, ClassLine<'a>> {
     let mut columns = vec![
         Column::new(names::CLASS, |line: &ClassLine<'a>| line.name().into()),
         Column::new(names::LOADER, |line: &ClassLine<'a>| line.loader().into())
-            .or_null("no class object in the dump"),
+            .or_null(nulls::NO_CLASS_OBJECT),
         Column::new(names::SUPERCLASS, |line: &ClassLine<'a>| line.superclass().into())
             .or_null("it has no superclass"),
         Column::new(names::CLASS_OBJECT, |line: &ClassLine<'a>| id(line.class_object()))
-            .or_null("no class object in the dump"),
+            .or_null(nulls::NO_CLASS_OBJECT),
         Column::new(names::INSTANCES, |line: &ClassLine<'a>| line.row.instances.into()),
         Column::new(names::SHALLOW_BYTES, |line: &ClassLine<'a>| line.row.shallow_bytes.into()),
         Column::new(names::SUBCLASSES, |line: &ClassLine<'a>| line.row.subclasses.into()),

@@ -355,7 +355,7 @@ fn columns<'a>(group_by: HistogramGroupBy, retained: bool) -> Columns<'a, Histog
     let name = |key| Column::new(key, |line: &HistogramLine<'a>| Value::from(&*line.row.name));
     let loader = || {
         Column::new(names::LOADER, |line: &HistogramLine<'a>| loader_label(line.row).into())
-            .or_null("the class has no class object in the dump")
+            .or_null(nulls::NO_CLASS_OBJECT)
     };
     let classes = || Column::new(names::CLASSES, |line: &HistogramLine<'a>| line.row.classes.into());
     let mut columns = match group_by {
@@ -375,13 +375,13 @@ fn columns<'a>(group_by: HistogramGroupBy, retained: bool) -> Columns<'a, Histog
     if group_by != HistogramGroupBy::Package {
         columns.push(
             Column::new(names::LOADER_OBJECT, |line: &HistogramLine<'a>| loader_object(line.row))
-                .or_null("the boot loader, or `loader` is null"),
+                .or_null(nulls::BOOT_LOADER_OR_UNKNOWN),
         );
     }
     if group_by == HistogramGroupBy::Class {
         columns.push(
             Column::new(names::CLASS_OBJECT, |line: &HistogramLine<'a>| id(line.row.class_object))
-                .or_null("the class has no class object in the dump"),
+                .or_null(nulls::NO_CLASS_OBJECT),
         );
     }
     Columns::new(columns).table(table_columns(group_by, retained))

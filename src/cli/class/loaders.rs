@@ -272,7 +272,7 @@ fn group_columns<'a>(whole: u64) -> Columns<'a, GroupLine<'a>> {
         Column::new(names::RETAINED_BYTES, |line: &GroupLine<'a>| line.group.retained.bytes.into()),
         Column::new(names::RETAINED_OBJECTS, |line: &GroupLine<'a>| line.group.retained.objects.into()),
         Column::new(names::FIRST_OBJECT, |line: &GroupLine<'a>| id(Some(line.first))),
-        Column::new(names::FIRST_LABEL, |line: &GroupLine<'a>| line.label.into()).or_null("there are none"),
+        Column::new(names::FIRST_LABEL, |line: &GroupLine<'a>| line.label.into()).or_null(nulls::NONE_LISTED),
         Column::new(names::FIRST_PATH, |line: &GroupLine<'a>| line.why.as_deref().into())
             .or_null("there is none, or twenty groups retain more"),
     ]);
@@ -337,9 +337,9 @@ fn name_columns<'a>(whole: u64) -> Columns<'a, NameLine<'a>> {
             object::loader_text(line.line.summary, line.line.row.loader).into()
         }),
         Column::new(names::LOADER_OBJECT, |line: &NameLine<'a>| loader_id(line.line.row.loader))
-            .or_null("it is the boot loader"),
+            .or_null(nulls::BOOT_LOADER),
         Column::new(names::LOADER_LABEL, |line: &NameLine<'a>| line.line.row.loader_label.as_deref().into())
-            .or_null("there are none"),
+            .or_null(nulls::NONE_LISTED),
         Column::new(names::LOADERS, |line: &NameLine<'a>| line.row.loaders.into()),
         Column::new(names::INSTANCES, |line: &NameLine<'a>| line.row.instances.into()),
         Column::new(names::SHALLOW_BYTES, |line: &NameLine<'a>| line.row.shallow_bytes.into()),
@@ -395,16 +395,16 @@ fn duplicate_columns<'a>() -> Columns<'a, LoaderLine<'a, Duplicate>> {
             object::loader_text(line.summary, line.row.loader).into()
         }),
         Column::new(names::LOADER_OBJECT, |line: &LoaderLine<'a, Duplicate>| loader_id(line.row.loader))
-            .or_null("it is the boot loader"),
+            .or_null(nulls::BOOT_LOADER),
         Column::new(names::LOADER_LABEL, |line: &LoaderLine<'a, Duplicate>| {
             line.row.loader_label.as_deref().into()
         })
-        .or_null("there are none"),
+        .or_null(nulls::NONE_LISTED),
         Column::new(names::LOADERS, |line: &LoaderLine<'a, Duplicate>| line.row.loaders.into()),
         Column::new(names::INSTANCES, |line: &LoaderLine<'a, Duplicate>| line.row.instances.into()),
         Column::new(names::SHALLOW_BYTES, |line: &LoaderLine<'a, Duplicate>| line.row.shallow_bytes.into()),
         Column::new(names::RETAINED_BYTES, |line: &LoaderLine<'a, Duplicate>| line.row.retained_bytes.into())
-            .or_null("it is unreachable"),
+            .or_null(nulls::UNREACHABLE),
     ]);
     columns.table([
         TableColumn::new(names::INSTANCES, "instances"),

@@ -103,7 +103,7 @@ impl Old {
         [
             Column::new(names::OLD.dot(names::PATH), move |all: &T| Value::from(&*old(all).path)),
             Column::new(names::OLD.dot(names::CREATED), move |all: &T| old(all).created.as_deref().into())
-                .or_null("the dump does not say"),
+                .or_null(nulls::UNSTATED),
             Column::new(names::OLD.dot(names::IS_DAMAGED), move |all: &T| old(all).damaged.into())
                 .or_null("the dump was not read"),
         ]

@@ -323,7 +323,7 @@ fn columns<'a>(by: TrendGroupBy, width: Option<usize>) -> Columns<'a, TrendLine<
         Column::new(names::LOADER, |line: &TrendLine<'a>| {
             line.row.key.as_ref().and_then(|key| key.loader.as_deref()).into()
         })
-        .or_null("the class has no class object in the dump")
+        .or_null(nulls::NO_CLASS_OBJECT)
     };
     let mut columns: Vec<Column<'a, TrendLine<'a>>> = match by {
         TrendGroupBy::Place => vec![
@@ -416,7 +416,7 @@ fn recording_columns<'a>() -> Columns<'a, &'a RecordedProfile> {
         Column::record(names::HEAP_TREND, heap_trend(), |recorded: &&'a RecordedProfile| {
             recorded.heap_over_time()?.trend()
         })
-        .or_null("the recording contains no collections, or too many events"),
+        .or_null(nulls::NO_HEAP_TREND),
     ])
 }
 

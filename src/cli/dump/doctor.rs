@@ -167,7 +167,7 @@ pub(super) fn finding_columns<'c, R: 'c>(of: for<'r> fn(&'r R) -> &'r Finding) -
         Column::new(names::KIND, move |row: &R| of(row).subject.name().into()),
         Column::new(names::TEXT, move |row: &R| Value::from(&of(row).text)),
         Column::new(names::PROBLEM_COUNT, move |row: &R| of(row).count.into()),
-        Column::new(names::OFFSET, move |row: &R| of(row).offset.into()).or_null("no single offset"),
+        Column::new(names::OFFSET, move |row: &R| of(row).offset.into()).or_null(nulls::SEVERAL_OFFSETS),
         Column::new(names::SKIPPED_BYTES, move |row: &R| of(row).skipped_bytes.into()),
         Column::new(names::MEANS, move |row: &R| findings::finding_consequence(of(row)).into()),
         Column::new(names::ADVICE, move |row: &R| advice::finding(of(row).subject).into()),

@@ -229,7 +229,7 @@ pub(super) fn columns<'c>() -> Columns<'c, ExplainedRow> {
         }),
         Column::new(names::OBJECTS, |row: &ExplainedRow| row.figures.objects.into()),
         Column::new(names::CLASS, |row: &ExplainedRow| row.class.as_deref().into())
-            .or_null("the dump does not say"),
+            .or_null(nulls::CLASS_MISSING),
         Column::new(names::STORED_OBJECTS, |row: &ExplainedRow| {
             row.stored.as_ref().map(|(objects, _)| *objects).into()
         })
@@ -239,7 +239,7 @@ pub(super) fn columns<'c>() -> Columns<'c, ExplainedRow> {
         })
         .or_null("it stores nothing like that"),
         Column::new(names::OBJECT, move |row: &ExplainedRow| id(row.single()))
-            .or_null("there are several objects"),
+            .or_null(nulls::SEVERAL_OBJECTS),
         Column::new(names::FRAMEWORK, |row: &ExplainedRow| {
             row.framework.as_ref().map(|known| &*known.framework).into()
         })

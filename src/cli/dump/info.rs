@@ -101,7 +101,7 @@ fn columns() -> Columns<'static, InfoFacts> {
         integer(names::FILE_BYTES.into(), |info| info.file_bytes),
         integer(names::DUMP_BYTES.into(), |info| info.dump_bytes),
         Column::new(names::COMPRESSION, |facts: &InfoFacts| facts.info.compression.into())
-            .or_null("the file is not compressed"),
+            .or_null(nulls::UNCOMPRESSED),
         integer(names::HEAP_DUMPS.into(), |info| info.heap_dumps.into()),
         integer(names::HEAP_DUMP.into(), |info| info.heap_dump.into()),
         Column::with_fields(names::HEAP_DUMP_LIST, heap_dumps().fields(), |facts: &InfoFacts| {
@@ -220,7 +220,7 @@ fn problem_fields() -> Vec<JsonField> {
         JsonField::new(names::SEVERITY),
         JsonField::new(names::KIND),
         JsonField::new(names::TEXT),
-        JsonField::new(names::OFFSET).or_null("no single offset"),
+        JsonField::new(names::OFFSET).or_null(nulls::SEVERAL_OFFSETS),
         JsonField::new(names::SKIPPED_BYTES),
     ]
 }

@@ -350,13 +350,13 @@ fn columns() -> Columns<'static, OverviewFacts> {
     Columns::new([
         Column::new(names::HEADLINE, |facts: &OverviewFacts| (&*facts.headline).into()),
         Column::new(names::JVM_TEXT, |facts: &OverviewFacts| facts.overview.info.jvm().into())
-            .or_null("the dump does not say"),
+            .or_null(nulls::UNSTATED),
         Column::new(names::MAIN, |facts: &OverviewFacts| command(&facts.overview).into())
-            .or_null("the dump does not say"),
+            .or_null(nulls::UNSTATED),
         Column::new(names::CREATED, |facts: &OverviewFacts| {
             output::timestamp(facts.overview.info.created_ms).into()
         })
-        .or_null("the dump does not say"),
+        .or_null(nulls::UNSTATED),
         Column::new(names::SHALLOW_BYTES, |facts: &OverviewFacts| facts.overview.info.shallow_bytes.into()),
         Column::new(names::HEAP_LIMIT_BYTES, |facts: &OverviewFacts| facts.overview.heap_limit.into())
             .or_null("the dump does not say, or `-XX:MaxDirectMemorySize` was smaller"),
@@ -404,11 +404,11 @@ fn columns() -> Columns<'static, OverviewFacts> {
             facts.recording.clone()
         })
         .csv(|facts: &OverviewFacts| facts.recording.as_ref().map(ComparedRecording::path).into())
-        .or_null("there is none"),
+        .or_null(nulls::NONE),
         Column::new(names::FINALIZER_QUEUE, |facts: &OverviewFacts| {
             facts.overview.found.odd.finalizer_queue.into()
         })
-        .or_null("the dump does not say"),
+        .or_null(nulls::UNSTATED),
         Column::new(names::DIRECT_MEMORY.dot(names::BUFFERS), |facts: &OverviewFacts| {
             facts.overview.found.odd.direct.buffers.into()
         }),
@@ -421,11 +421,11 @@ fn columns() -> Columns<'static, OverviewFacts> {
         Column::new(names::DUPLICATE_CLASSES.dot(names::CLASS), |facts: &OverviewFacts| {
             facts.overview.found.odd.most_defined.as_ref().map(|(class, _)| class.as_str()).into()
         })
-        .or_null("there is none"),
+        .or_null(nulls::NONE),
         Column::new(names::DUPLICATE_CLASSES.dot(names::LOADERS), |facts: &OverviewFacts| {
             facts.overview.found.odd.most_defined.as_ref().map(|(_, loaders)| *loaders).into()
         })
-        .or_null("there is none"),
+        .or_null(nulls::NONE),
         Column::new(names::WASTE.dot(names::WASTED_BYTES), |facts: &OverviewFacts| {
             facts.overview.found.waste.wasted_bytes.into()
         }),
@@ -462,10 +462,9 @@ fn next<'c>() -> Columns<'c, NextCommand> {
 fn out_of_memory<'c>() -> Columns<'c, JavaThread> {
     Columns::new([
         Column::new(names::OBJECT, |thread: &JavaThread| id(thread.object)),
-        Column::new(names::NAME, |thread: &JavaThread| thread.name.as_ref().into())
-            .or_null("the dump does not say"),
+        Column::new(names::NAME, |thread: &JavaThread| thread.name.as_ref().into()).or_null(nulls::UNSTATED),
         Column::new(names::RETAINED_BYTES, |thread: &JavaThread| thread.retained_bytes.into())
-            .or_null("it is unreachable"),
+            .or_null(nulls::UNREACHABLE),
         Column::new(names::STACK, |thread: &JavaThread| {
             list(words::own_frames(&thread.frames).iter().map(|frame| frame.frame.to_string()))
         }),
@@ -478,8 +477,8 @@ fn largest_columns<'c>() -> Columns<'c, Holder> {
     Columns::new([
         Column::new(names::OBJECT, |holder: &Holder| id(holder.object)),
         Column::new(names::CLASS, |holder: &Holder| holder.class.as_ref().into())
-            .or_null("the dump does not say"),
-        Column::new(names::LABEL, |holder: &Holder| holder.label.as_ref().into()).or_null("there is none"),
+            .or_null(nulls::CLASS_MISSING),
+        Column::new(names::LABEL, |holder: &Holder| holder.label.as_ref().into()).or_null(nulls::NO_LABEL),
         Column::new(names::INSTANCES, |holder: &Holder| holder.instances.into()),
         Column::new(names::THREADS_NAME, |holder: &Holder| {
             holder.threads.as_ref().and_then(|threads| threads.name.as_ref()).into()

@@ -89,8 +89,8 @@ pub(crate) fn run(cx: &RunContext, args: &RecoverArgs) -> anyhow::Result<Outcome
     let failed = || format!("cannot write {}", args.output.display());
     let output_bytes = recovery.write(&mut out, &bar).with_context(failed)?;
     let file = out.into_inner().map_err(|error| error.into_error()).with_context(failed)?;
-    if let Some(changed) = sources.iter().find(|source| source.was_written()) {
-        return Err(hprof_index::Error::Changed(changed.path().to_owned()).into());
+    for source in &sources {
+        source.check_unwritten()?;
     }
     file.commit()?;
     drop(bar);

@@ -410,9 +410,7 @@ impl Redaction<'_> {
         };
         let from = DumpBytes::Mapped(bytes, &mut passed);
         let redacted = self.write_redacted(&plan, &kept, from, bytes.len() as u64, out)?;
-        if source.was_written() {
-            return Err(hprof_index::Error::Changed(self.path.to_owned()).into());
-        }
+        source.check_unwritten()?;
         if source.packed_bytes().len() != bytes.len()
             || source.packed_error().is_some()
             || redacted.end.bytes != bytes.len() as u64

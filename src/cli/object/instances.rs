@@ -251,7 +251,7 @@ fn columns<'a>(whole: u64, sorted_by: Option<&str>) -> Columns<'a, InstanceLine<
     let [object, class, label] = object_columns::identity_columns(named_object);
     let shallow = object_columns::shallow_bytes(|line: &InstanceLine<'a>| line.row.shallow_bytes);
     let retained = object_columns::retained_bytes(|line: &InstanceLine<'a>| line.row.retained_bytes);
-    let mut columns = vec![object, class, label, shallow, retained.or_null("it is unreachable")];
+    let mut columns = vec![object, class, label, shallow, retained.or_null(nulls::UNREACHABLE)];
     let mut shown = vec![
         TableColumn::new(names::RETAINED_BYTES, "retained").cell(|line: &InstanceLine<'a>| {
             line.row.retained_bytes.map_or_else(|| "unreachable".to_owned(), group_digits)

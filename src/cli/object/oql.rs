@@ -200,17 +200,17 @@ fn object_columns() -> Columns<'static, OqlRow> {
     let columns = Columns::new([
         Column::new(names::OBJECT, |row: &OqlRow| id(object(row).map(|object| object.object))),
         Column::new(names::CLASS, |row: &OqlRow| object(row).map(|object| object.class.as_ref()).into())
-            .or_null("the dump does not name it"),
+            .or_null(nulls::CLASS_MISSING),
         Column::new(names::LABEL, |row: &OqlRow| object(row).map(|object| object.label.as_ref()).into())
-            .or_null("it has none"),
+            .or_null(nulls::NO_LABEL),
         Column::new(names::SHALLOW_BYTES, |row: &OqlRow| {
             object(row).map(|object| object.shallow_bytes).into()
         })
-        .or_null("not known"),
+        .or_null(nulls::UNKNOWN),
         Column::new(names::RETAINED_BYTES, |row: &OqlRow| {
             object(row).map(|object| object.retained_bytes).into()
         })
-        .or_null("it is unreachable"),
+        .or_null(nulls::UNREACHABLE),
     ]);
     columns.table([
         TableColumn::new(names::SHALLOW_BYTES, "shallow").fit(Fit::Secondary { priority: 0 }),

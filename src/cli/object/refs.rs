@@ -298,7 +298,7 @@ fn rows<'a>() -> Columns<'a, ReferenceRow> {
         class.or_null("the dump does not contain the object or its class name"),
         label,
         Column::new(names::REFERENCE, |row: &ReferenceRow| row.reference.as_deref().into())
-            .or_null("the dump does not say"),
+            .or_null(nulls::UNSTATED),
         Column::new(names::IS_STATIC, |row: &ReferenceRow| row.is_static.into()),
         Column::new(names::STRENGTH, |row: &ReferenceRow| row.strength.name().into()),
         shallow.or_null("the object is not in the dump"),
@@ -334,7 +334,7 @@ struct RefsGroupLine<'a> {
 fn groups<'a>() -> Columns<'a, RefsGroupLine<'a>> {
     let columns = Columns::new([
         Column::new(names::CLASS, |group: &RefsGroupLine<'a>| group.class.into())
-            .or_null("the dump does not say"),
+            .or_null(nulls::CLASS_MISSING),
         Column::new(names::OBJECTS, |group: &RefsGroupLine<'a>| group.row.objects.into()),
         Column::new(names::SHALLOW_BYTES, |group: &RefsGroupLine<'a>| group.row.shallow_bytes.into()),
         Column::new(names::RETAINED_BYTES, |group: &RefsGroupLine<'a>| group.row.retained_bytes.into()),

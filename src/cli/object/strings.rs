@@ -221,7 +221,7 @@ fn string_columns() -> Columns<'static, StringRow> {
         Column::new(names::LENGTH, |row: &StringRow| row.length.into()),
         Column::new(names::SHALLOW_BYTES, |row: &StringRow| row.shallow_bytes.into()),
         Column::new(names::RETAINED_BYTES, |row: &StringRow| row.retained_bytes.into())
-            .or_null("it is unreachable"),
+            .or_null(nulls::UNREACHABLE),
         Column::new(names::TOTAL_BYTES, |row: &StringRow| row.total_bytes.into()),
         Column::new(names::IS_TRUNCATED, |row: &StringRow| row.is_cut.into()),
     ]);

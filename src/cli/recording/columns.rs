@@ -1,6 +1,6 @@
 //! Columns shared by commands about recordings.
 
-use hprof_query::dictionary::{Name, names};
+use hprof_query::dictionary::{Name, names, nulls};
 use hprof_query::recordings::sites::Totals;
 use hprof_report::column::{Column, Columns, Fit, TableColumn};
 use hprof_values::TraceSerial;
@@ -89,5 +89,5 @@ pub(super) fn left_out<'a, T: 'a>() -> Column<'a, RecordingSummary<T>> {
 /// Returns the column of the date stated in the file.
 pub(super) fn date<'a, T: 'a>(date: fn(&T) -> Option<&str>) -> Column<'a, RecordingSummary<T>> {
     Column::new(names::DATE, move |summary: &RecordingSummary<T>| date(&summary.of).into())
-        .or_null("not stated")
+        .or_null(nulls::NOT_STATED)
 }

@@ -1,5 +1,7 @@
 //! `cpu`: CPU samples.
 
+use std::sync::Arc;
+
 use crate::cli::prelude::*;
 use crate::cli::shared::keys::word_of;
 use crate::cli::shared::recording::{RecordedFile, RecordedInput, RecordedProfile, WITH_FLIGHT};
@@ -7,7 +9,7 @@ use crate::cli::shared::stack::{FrameFilter, StackArgs};
 use crate::cli::shared::{args, facts};
 use hprof_query::recordings::cpu::{self, CpuGroupBy, CpuOrder, CpuQuery, GroupRow, RankedSamples};
 use hprof_query::recordings::profile::binary::Want;
-use hprof_query::recordings::profile::flight::{FlightFacts, SampleEvent};
+use hprof_query::recordings::profile::flight::{FlightFacts, SampleEvent, SampleState};
 use hprof_query::recordings::profile::{Profile, Samples, Traces};
 
 use super::columns::{self, RecordingSummary};
@@ -44,6 +46,12 @@ pub(super) const EVENT: &[Keyword<SampleEvent>] = &[
     ("execution", SampleEvent::Execution, "jdk.ExecutionSample: threads that ran Java code"),
     ("native", SampleEvent::Native, "jdk.NativeMethodSample: threads in native code, where most wait"),
     ("cpu-time", SampleEvent::CpuTime, "jdk.CPUTimeSample of JDK 25: threads that used CPU time"),
+    ("datadog", SampleEvent::Datadog, "datadog.ExecutionSample: threads that used CPU time"),
+    (
+        "wall-clock",
+        SampleEvent::WallClock,
+        "profiler.WallClockSample of async-profiler 4: all threads, running or not",
+    ),
 ];
 
 /// List CPU samples by stack trace, method, class or package
@@ -57,9 +65,18 @@ pub(crate) struct CpuArgs {
     #[command(flatten)]
     input: RecordedInput,
 
-    /// Events to count in a recording of Flight Recorder [default: cpu-time if it contains any, else execution]
+    /// Events to count in a recording of Flight Recorder [default: the first that it contains of cpu-time, execution,
+    /// datadog, wall-clock]
     #[arg(long, value_name = "KIND", value_parser = keys(EVENT), help_heading = "Input")]
     event: Option<SampleEvent>,
+
+    /// Count the samples of threads in these states, for example STATE_SLEEPING [default: running threads]
+    ///
+    /// async-profiler writes samples of its CPU engine in STATE_DEFAULT, and wall-clock samples in STATE_RUNNABLE and
+    /// STATE_SLEEPING. By default, STATE_DEFAULT is counted if there is any, else STATE_RUNNABLE. In recordings of the JDK,
+    /// all samples are counted. The prefix STATE_ can be omitted.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = state_name, help_heading = "Filter")]
+    state: Vec<String>,
 
     #[command(flatten)]
     frames: FrameFilter,
@@ -112,13 +129,20 @@ pub(crate) fn run(cx: &RunContext, args: &CpuArgs) -> anyhow::Result<Outcome> {
         args.group_by.is_none() || !args.stack.is_shown(),
         "--stack cannot be used with --group-by, whose rows are not traces; omit one of them"
     );
-    let want = Want { sites: false, traces: true, samples: args.event, ..Want::default() };
+    let states = args.state.clone();
+    let want = Want { sites: false, traces: true, samples: args.event, states, ..Want::default() };
     let recorded = args.input.open(cx, want)?;
     let profile = &recorded.profile;
     match &recorded.file {
-        RecordedFile::Flight { report, .. } => note_events(cx, &recorded, &report.facts, args),
+        RecordedFile::Flight { report, .. } => {
+            check_states(&report.facts, args)?;
+            note_events(cx, &recorded, &report.facts, args);
+        }
         _ if args.event.is_some() => {
             anyhow::bail!("--event applies only to recordings of Flight Recorder; omit it")
+        }
+        _ if !args.state.is_empty() => {
+            anyhow::bail!("--state applies only to recordings of Flight Recorder; omit it")
         }
         _ if profile.samples.is_none() => note(cx, profile, &args.input),
         _ => {}
@@ -133,6 +157,47 @@ pub(crate) fn run(cx: &RunContext, args: &CpuArgs) -> anyhow::Result<Outcome> {
         None => by_trace(cx, &recorded, args, &question),
         Some(group_by) => by_group(cx, &recorded, args, &question, group_by),
     }
+}
+
+/// Parses the name of a state, with or without its prefix.
+fn state_name(text: &str) -> Result<String, String> {
+    let name = text.to_ascii_uppercase().replace('-', "_");
+    let name = name.strip_prefix("STATE_").unwrap_or(&name);
+    if name.is_empty() { Err("expected the name of a state".to_owned()) } else { Ok(format!("STATE_{name}")) }
+}
+
+/// Checks that the recording contains samples in each requested state.
+fn check_states(facts: &FlightFacts, args: &CpuArgs) -> anyhow::Result<()> {
+    let of_event = |state: &&SampleState| args.event.is_none_or(|event| state.event == event);
+    let named = |state: &SampleState| Some((Arc::clone(state.state.as_ref()?), state.samples));
+    let there: Vec<_> = facts.sample_states.iter().filter(of_event).filter_map(named).collect();
+    for wanted in &args.state {
+        if !there.iter().any(|(name, _)| **name == **wanted) {
+            let shown = there.iter().map(|(name, samples)| format!("{name} ({})", group_digits(*samples)));
+            let shown = shown.collect::<Vec<_>>().join(", ");
+            let shown = if shown.is_empty() { "samples without states".to_owned() } else { shown };
+            anyhow::bail!("no samples in state {wanted}; the recording contains {shown}");
+        }
+    }
+    Ok(())
+}
+
+/// Prints a note if only the samples in some states are counted by default.
+fn note_states(cx: &RunContext, facts: &FlightFacts, counted: SampleEvent, args: &CpuArgs) {
+    let of_event = || facts.sample_states.iter().filter(|state| state.event == counted);
+    if !args.state.is_empty() || of_event().all(|state| state.is_counted) {
+        return;
+    }
+    let text = |is_counted| {
+        let states = of_event().filter(|state| state.is_counted == is_counted);
+        let shown = states.map(|state| {
+            format!("{} in {}", group_digits(state.samples), state.state.as_deref().unwrap_or("no state"))
+        });
+        shown.collect::<Vec<_>>().join(" and ")
+    };
+    let kind = if of_event().any(|state| state.is_wall_clock) { "wall-clock samples" } else { "samples" };
+    let (shown, others) = (text(true), text(false));
+    args.input.note(cx, &format!("counted {kind}: {shown}; not counted: {others} (--state selects states)"));
 }
 
 /// Prints a note that there are no samples, and what the file contains instead.
@@ -159,6 +224,9 @@ fn note_events(cx: &RunContext, recorded: &RecordedProfile, facts: &FlightFacts,
         .collect();
     let wanted = args.event.map_or("CPU samples", SampleEvent::name);
     let others = others.join(" and ");
+    if let Some(counted) = counted {
+        note_states(cx, facts, counted, args);
+    }
     let is_none = counted.is_none() && others.is_empty();
     if let Some(lost) = recorded.lost_samples_note(args.event, false).filter(|_| !is_none) {
         args.input.note(cx, &lost);
@@ -170,6 +238,27 @@ fn note_events(cx: &RunContext, recorded: &RecordedProfile, facts: &FlightFacts,
                 .note(cx, &format!("only {event} events are counted; the recording also contains {others}"));
         }
         Some(_) => {}
+        None if facts
+            .sample_states
+            .iter()
+            .any(|state| args.event.is_none_or(|event| state.event == event)) =>
+        {
+            let of_event = facts
+                .sample_states
+                .iter()
+                .filter(|state| args.event.is_none_or(|event| state.event == event));
+            let shown = of_event.map(|state| {
+                let name = state.state.as_deref().unwrap_or("no state");
+                format!("{} {} in {name}", group_digits(state.samples), state.event.name())
+            });
+            let shown = shown.collect::<Vec<_>>().join(" and ");
+            args.input.note(
+                cx,
+                &format!(
+                    "the recording contains no samples of running threads, but {shown} (--state, --event)"
+                ),
+            );
+        }
         None if is_none => {
             let why = recorded.why_no_samples();
             args.input.note(cx, &format!("the recording contains no CPU samples: {why}"));
@@ -198,7 +287,12 @@ fn by_trace(
     let summary = RecordingSummary {
         matching,
         shown: rows.len(),
-        of: SampleTotals { samples, sum, lost: recorded.lost_samples(args.event) },
+        of: SampleTotals {
+            samples,
+            sum,
+            lost: recorded.lost_samples(args.event),
+            states: recorded.sample_states(),
+        },
     };
     let mut answer = Answer::new(columns(traces, &args.stack), rows)
         .with_summary(&summary_columns(), &summary)
@@ -227,7 +321,12 @@ fn by_group(
     let summary = RecordingSummary {
         matching,
         shown: rows.len(),
-        of: SampleTotals { samples, sum, lost: recorded.lost_samples(args.event) },
+        of: SampleTotals {
+            samples,
+            sum,
+            lost: recorded.lost_samples(args.event),
+            states: recorded.sample_states(),
+        },
     };
     let answer = Answer::new(group_columns(group_by), rows)
         .with_summary(&summary_columns(), &summary)
@@ -294,6 +393,8 @@ struct SampleTotals<'a> {
     sum: u64,
     /// Number of samples that the JVM reports as lost.
     lost: u64,
+    /// Samples by event type and state.
+    states: &'a [SampleState],
 }
 
 fn summary_columns<'a>() -> Columns<'a, RecordingSummary<SampleTotals<'a>>> {
@@ -309,11 +410,29 @@ fn summary_columns<'a>() -> Columns<'a, RecordingSummary<SampleTotals<'a>>> {
         Column::new(names::EVENT, |summary: &RecordingSummary<SampleTotals<'a>>| {
             summary.of.samples.event.map(SampleEvent::name).into()
         })
-        .or_null("unless the file is a recording of Flight Recorder"),
+        .or_null(nulls::ONLY_FLIGHT_RECORDER),
         Column::new(names::LOST_SAMPLES, |summary: &RecordingSummary<SampleTotals<'a>>| {
             summary.of.lost.into()
         }),
         columns::date(|of: &SampleTotals<'a>| of.samples.date.as_deref()),
+        Column::new(names::IS_WALL_CLOCK, |summary: &RecordingSummary<SampleTotals<'a>>| {
+            summary.of.samples.is_wall_clock.into()
+        }),
+        Column::records(
+            names::SAMPLE_STATES,
+            state_columns(),
+            |summary: &RecordingSummary<SampleTotals<'a>>| summary.of.states,
+        ),
+    ])
+}
+
+fn state_columns<'a>() -> Columns<'a, SampleState> {
+    Columns::new([
+        Column::new(names::EVENT, |state: &SampleState| state.event.name().into()),
+        Column::new(names::SAMPLED_STATE, |state: &SampleState| state.state.as_deref().into())
+            .or_null("the events have no state"),
+        Column::new(names::SAMPLES, |state: &SampleState| state.samples.into()),
+        Column::new(names::IS_COUNTED, |state: &SampleState| state.is_counted.into()),
     ])
 }
 

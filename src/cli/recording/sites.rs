@@ -129,7 +129,7 @@ fn notes(cx: &RunContext, recorded: &RecordedProfile, args: &SitesArgs) {
              live",
         ),
         None if matches!(recorded.file, RecordedFile::Flight { .. }) => {
-            let why = recorded.why_none("the settings of the recording disabled them");
+            let why = recorded.why_none();
             args.input.note(cx, &format!("no allocation samples: {why}"));
         }
         None => args.input.note(cx, "no allocation sites: the HPROF agent records them with heap=sites or heap=all"),
@@ -200,16 +200,16 @@ fn summary_columns<'a>() -> Columns<'a, RecordingSummary<SiteTotals<'a>>> {
         Column::new(names::ORIGIN, |summary: &RecordingSummary<SiteTotals<'a>>| {
             summary.of.0.map(|sites| sites.origin.name()).into()
         })
-        .or_null("there are no sites"),
+        .or_null(nulls::NO_SITES),
         Column::new(names::ORDERED_BY, |summary: &RecordingSummary<SiteTotals<'a>>| {
             let by = |sites: &Sites| if sites.by_allocation { "allocated_bytes" } else { "live_bytes" };
             summary.of.0.map(by).into()
         })
-        .or_null("there are no sites"),
+        .or_null(nulls::NO_SITES),
         Column::new(names::EVENT, |summary: &RecordingSummary<SiteTotals<'a>>| {
             summary.of.0.and_then(|sites| sites.event).map(SiteEvent::name).into()
         })
-        .or_null("unless the file is a recording of Flight Recorder"),
+        .or_null(nulls::ONLY_FLIGHT_RECORDER),
         columns::date(|of: &SiteTotals<'a>| of.0.and_then(|sites| sites.date.as_deref())),
     ]);
     Columns::new(columns)

@@ -10,7 +10,9 @@ use hprof_query::histogram::objects_by_kind;
 use hprof_query::recordings::profile::Profile;
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight::heap::HeapOverTime;
-use hprof_query::recordings::profile::flight::{EventCount, FlightFacts, FlightJvm, SampleEvent};
+use hprof_query::recordings::profile::flight::{
+    EventCount, FlightFacts, FlightJvm, MonitorEvent, SampleEvent,
+};
 use hprof_query::recordings::profile::text::TextReport;
 use hprof_query::recordings::sites::Totals;
 use hprof_query::recordings::summary::{self, SiteCount};
@@ -121,7 +123,11 @@ impl<'a> RecordingFacts<'a> {
             },
             RecordedFile::Flight { report, .. } => Self {
                 profile,
-                recorded,
+                // A thread that waits to be notified, or is parked, does not contend.
+                recorded: summary::ProfileCounts {
+                    contention: report.facts.wait_total(MonitorEvent::Enter),
+                    ..recorded
+                },
                 heap: None,
                 runs: None,
                 not_understood: 0,
@@ -129,6 +135,11 @@ impl<'a> RecordingFacts<'a> {
                 heap_over_time: Some(&report.heap),
             },
         }
+    }
+
+    /// Returns the total in milliseconds and the number of rows of the waits of a type in a recording of Flight Recorder.
+    fn wait_total(&self, event: MonitorEvent) -> Option<(i64, u64)> {
+        self.flight?.wait_total(event)
     }
 }
 
@@ -169,7 +180,7 @@ fn columns<'a>() -> Columns<'a, RecordingFacts<'a>> {
     };
     Columns::new([
         Column::new(names::CREATED, |facts: &RecordingFacts<'a>| facts.profile.created.as_deref().into())
-            .or_null("not stated"),
+            .or_null(nulls::NOT_STATED),
         Column::new(names::FORMAT, |facts: &RecordingFacts<'a>| {
             Some(facts.profile.format.as_str()).filter(|format| !format.is_empty()).into()
         })
@@ -196,6 +207,8 @@ fn columns<'a>() -> Columns<'a, RecordingFacts<'a>> {
         part(names::CPU_TIME, names::TOTAL_MS, |facts| facts.recorded.cpu_time),
         count(names::CALLS, |recorded| recorded.calls),
         part(names::CONTENTION, names::TOTAL_MS, |facts| facts.recorded.contention),
+        part(names::MONITOR_WAITS, names::TOTAL_MS, |facts| facts.wait_total(MonitorEvent::Wait)),
+        part(names::PARKS, names::TOTAL_MS, |facts| facts.wait_total(MonitorEvent::Park)),
         count(names::MONITOR_DUMPS, |recorded| recorded.monitor_dumps),
         count(names::WAITS, |recorded| recorded.waits),
         Column::record(names::HEAP_DUMP_COUNTS, heap_columns(), |facts: &RecordingFacts<'a>| facts.heap)
@@ -206,12 +219,12 @@ fn columns<'a>() -> Columns<'a, RecordingFacts<'a>> {
         Column::record(names::HEAP_TREND, heap_columns::heap_trend(), |facts: &RecordingFacts<'a>| {
             facts.heap_over_time?.trend()
         })
-        .or_null("the recording contains no collections, or too many events"),
+        .or_null(nulls::NO_HEAP_TREND),
         Column::records(names::COUNTED_CLASSES, heap_columns::class(), |facts: &RecordingFacts<'a>| {
             facts.heap_over_time.map(|heap| heap.classes.as_slice()).unwrap_or_default()
         }),
         Column::record(names::FLIGHT, flight_columns(), |facts: &RecordingFacts<'a>| facts.flight)
-            .or_null("unless the file is a recording of Flight Recorder"),
+            .or_null(nulls::ONLY_FLIGHT_RECORDER),
         Column::new(names::LINES_NOT_UNDERSTOOD, |facts: &RecordingFacts<'a>| facts.not_understood.into()),
     ])
 }
@@ -357,13 +370,15 @@ fn lines(facts: &RecordingFacts<'_>) -> Vec<(&'static str, String)> {
         None => line("sites", "none".to_owned()),
         Some(sites) => site_lines(sites, &mut line),
     }
-    line("CPU samples", total_text(recorded.samples.map(|(all, rows)| (group_digits(all), rows)), "traces"));
+    line("CPU samples", total_text(recorded.samples.map(|(all, rows)| (group_digits(all), rows))));
     if facts.flight.is_none() {
-        line("CPU time", total_text(recorded.cpu_time.map(milliseconds), "traces"));
+        line("CPU time", total_text(recorded.cpu_time.map(milliseconds)));
         line("calls", number(recorded.calls));
     }
-    line("contention", total_text(recorded.contention.map(milliseconds), "traces"));
+    line("contention", total_text(recorded.contention.map(milliseconds)));
     if facts.flight.is_some() {
+        line("waits", total_text(facts.wait_total(MonitorEvent::Wait).map(milliseconds)));
+        line("parked", total_text(facts.wait_total(MonitorEvent::Park).map(milliseconds)));
         if let Some(heap) = facts.heap_over_time {
             heap_over_time_lines(heap, &mut line);
         }
@@ -481,8 +496,8 @@ fn milliseconds((total, rows): (i64, u64)) -> (String, u64) {
     )
 }
 
-fn total_text(of: Option<(String, u64)>, what: &str) -> String {
-    of.map_or_else(|| "none".to_owned(), |(total, rows)| format!("{total} in {} {what}", group_digits(rows)))
+fn total_text(of: Option<(String, u64)>) -> String {
+    of.map_or_else(|| "none".to_owned(), |(total, rows)| format!("{total} in {}", plural(rows, "trace")))
 }
 
 fn number(count: u64) -> String {

@@ -96,7 +96,7 @@ fn columns<'a>(of: TimeKind, traces: &'a Traces, stack: &StackArgs) -> Columns<'
         ),
         TimeKind::Contention => columns.extend([
             Column::new(names::MONITOR, |row: &RankedTime<'a>| row.time.name.as_deref().into())
-                .or_null("not stated"),
+                .or_null(nulls::NOT_STATED),
             Column::new(names::METHOD, |row: &RankedTime<'a>| row.method.as_deref().into())
                 .or_null("the trace has no frame"),
         ]),
@@ -147,7 +147,7 @@ fn summary_columns<'a>() -> Columns<'a, RecordingSummary<Option<&'a Times>>> {
         Column::new(names::EVENT, |summary: &RecordingSummary<Option<&'a Times>>| {
             summary.of.and_then(|stated| stated.event).map(MonitorEvent::name).into()
         })
-        .or_null("unless the file is a recording of Flight Recorder"),
+        .or_null(nulls::ONLY_FLIGHT_RECORDER),
         columns::date(|of: &Option<&'a Times>| of.and_then(|stated| stated.date.as_deref())),
     ])
 }

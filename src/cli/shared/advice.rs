@@ -110,7 +110,9 @@ pub(crate) fn of_dump(error: &Error) -> Option<&'static str> {
         }
         Error::NotInside { .. } => "the file to compress was missing, or the disk was full: make a new dump",
         Error::NoSuchHeapDump { .. } => "omit --heap-dump to read the last one",
-        Error::Changed(_) => "wait until the JVM has finished writing the dump, then run this again",
+        Error::Changed(_) | Error::Growing(_) => {
+            "wait until the JVM has finished writing the dump, then run this again"
+        }
         Error::Unpack { .. } => {
             "name a directory with enough space with --index-dir DIR, or unpack it yourself"
         }
@@ -168,6 +170,7 @@ pub(crate) fn of_dump(error: &Error) -> Option<&'static str> {
 /// Returns advice about a file that is not a heap dump, by its apparent kind.
 const fn looks_advice(looks: FileKind) -> &'static str {
     match looks {
+        FileKind::ClassHistogram => "make a heap dump with: jcmd PID GC.heap_dump FILE",
         FileKind::HprofText => {
             "this is a text report: sites, traces, cpu, cputime, monitors, threads, summary, histo, show and \
              flamegraph read it"
@@ -232,6 +235,7 @@ const fn problem_advice(kind: ProblemKind) -> &'static str {
         ProblemKind::TextMode => {
             "copy the original again in binary mode (scp, rsync, FTP's `binary`), not by mail or through an editor"
         }
+        ProblemKind::UnsupportedRecord | ProblemKind::WrongLength => "nothing",
         ProblemKind::LengthOpen => {
             "if counts or sizes look too small, make a new dump and let the JVM finish"
         }

@@ -1,6 +1,6 @@
 //! Columns for rows that are objects.
 
-use hprof_query::dictionary::names;
+use hprof_query::dictionary::{names, nulls};
 use hprof_report::column::{Align, Column, Fit, TableColumn};
 use hprof_report::value::Value;
 use hprof_values::ObjectId;
@@ -37,7 +37,7 @@ pub(crate) fn identity_columns<'c, R>(
     [
         object(move |row| of(row).id),
         class(move |row| of(row).class),
-        Column::new(names::LABEL, move |row| of(row).label.into()).or_null("there is none"),
+        Column::new(names::LABEL, move |row| of(row).label.into()).or_null(nulls::NO_LABEL),
     ]
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn object<'c, R>(id: impl Fn(&R) -> ObjectId + Send + Sync + 'c) -> C
 pub(crate) fn class<'c, R>(
     name: impl for<'r> Fn(&'r R) -> Option<&'r str> + Send + Sync + 'c,
 ) -> Column<'c, R> {
-    Column::new(names::CLASS, move |row| name(row).into()).or_null("the dump does not say")
+    Column::new(names::CLASS, move |row| name(row).into()).or_null(nulls::CLASS_MISSING)
 }
 
 /// Returns the last column of a table: the description of the object.

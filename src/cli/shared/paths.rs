@@ -1,6 +1,6 @@
 //! Formatting of GC roots and of steps on paths.
 
-use hprof_query::dictionary::{Name, names};
+use hprof_query::dictionary::{Name, names, nulls};
 use hprof_query::objects::strength::Strength;
 use hprof_query::paths::steps::{ObjectStep, RootView};
 use hprof_report::column::{Column, Columns, JsonField};
@@ -92,7 +92,7 @@ pub(crate) fn step_columns<'c, R: 'c>(
         list(step(row).frame_roots.iter().map(|root| frame_root.record(root)))
     });
     let frame_roots = frame_roots.csv(move |row: &R| list(step(row).frame_roots.iter().map(describe_root)));
-    [object, class, label, reference, strength.or_null("it is a root"), frame_roots]
+    [object, class, label, reference, strength.or_null(nulls::IS_ROOT), frame_roots]
 }
 
 /// Returns the columns for a GC root, within `record` if given.
@@ -101,7 +101,7 @@ pub(crate) fn root_columns<'c, R: 'c>(record: Option<Name>, root: fn(&R) -> &Roo
     let object = [
         Column::new(key(names::OBJECT), move |row: &R| Value::Id(root(row).id)),
         Column::new(key(names::CLASS), move |row: &R| root(row).class.as_deref().into())
-            .or_null("the dump does not say"),
+            .or_null(nulls::CLASS_MISSING),
     ];
     let assumed = Column::new(key(names::IS_ASSUMED), move |row: &R| root(row).is_assumed.into());
     object.into_iter().chain(holding_columns(record, root)).chain([assumed]).collect()
@@ -138,6 +138,6 @@ fn frame(root: &RootView) -> Value<'_> {
 
 fn frame_fields() -> Vec<JsonField> {
     [names::CLASS, names::METHOD, names::SOURCE, names::LINE]
-        .map(|name| JsonField::new(name).or_null("not known"))
+        .map(|name| JsonField::new(name).or_null(nulls::UNKNOWN))
         .to_vec()
 }

@@ -16,7 +16,7 @@ use hprof_query::objects::selection::ThreadPattern;
 use hprof_query::recordings::profile::binary::{self, Want};
 use hprof_query::recordings::profile::flight::heap::HeapOverTime;
 use hprof_query::recordings::profile::flight::{
-    self, FlightFacts, FlightFile, FlightReport, SampleEvent, SiteEvent,
+    self, EventCount, FlightFacts, FlightFile, FlightReport, SampleEvent, SampleState, SiteEvent,
 };
 use hprof_query::recordings::profile::text::{self, TextError, TextReport};
 use hprof_query::recordings::profile::{Profile, Samples, Sites, StartedThread};
@@ -278,6 +278,11 @@ impl RecordedInput {
     }
 }
 
+/// Events that contain the tables of a chunk, not data.
+const TABLES: [&str; 2] = ["jdk.Metadata", "jdk.Checkpoint"];
+/// Maximum number of event types named where a recording lacks those that were asked for.
+const SHOWN_TYPES: usize = 4;
+
 impl RecordedProfile {
     /// Returns the path of the file, as given.
     pub(crate) fn path(&self) -> &str {
@@ -318,16 +323,44 @@ impl RecordedProfile {
         (lost > 0).then(|| format!("{file}the JVM lost {count} {event} events, which are not counted"))
     }
 
-    /// Returns the reason why a recording of Flight Recorder contains no CPU samples.
-    pub(crate) fn why_no_samples(&self) -> String {
-        let why = || self.why_none("it was too short, or its settings disabled them").to_owned();
-        self.lost_samples_note(None, false).unwrap_or_else(why)
+    /// Returns the numbers of CPU samples by event type and state of the thread; none for other files.
+    pub(crate) fn sample_states(&self) -> &[SampleState] {
+        match &self.file {
+            RecordedFile::Flight { report, .. } => &report.facts.sample_states,
+            RecordedFile::Binary(_) | RecordedFile::Text { .. } => &[],
+        }
     }
 
-    /// Returns the reason why a recording of Flight Recorder contains no events of a kind: `otherwise`, unless it is
-    /// damaged.
-    pub(crate) fn why_none(&self, otherwise: &'static str) -> &'static str {
-        if self.is_damaged() { "damaged regions were not read" } else { otherwise }
+    /// Returns the reason why a recording of Flight Recorder contains no CPU samples.
+    pub(crate) fn why_no_samples(&self) -> String {
+        self.lost_samples_note(None, false).unwrap_or_else(|| self.why_none())
+    }
+
+    /// Returns what a recording of Flight Recorder without events of some kind contains instead, or that it is damaged.
+    pub(crate) fn why_none(&self) -> String {
+        let RecordedFile::Flight { report, .. } = &self.file else { return String::new() };
+        if self.is_damaged() {
+            return "damaged regions were not read".to_owned();
+        }
+        let is_data = |count: &&EventCount| !TABLES.contains(&&*count.name);
+        let types: Vec<&EventCount> = report.facts.events.iter().filter(is_data).collect();
+        let (shown, rest) = types.split_at(types.len().min(SHOWN_TYPES));
+        if shown.is_empty() {
+            return "it contains no events".to_owned();
+        }
+        let mut shown: Vec<String> =
+            shown.iter().map(|count| format!("{} {}", group_digits(count.events), count.name)).collect();
+        let others = rest.iter().fold(0u64, |sum, count| sum.saturating_add(count.events));
+        match rest.len() {
+            0 => {}
+            1 => shown.push(format!("{} of 1 other type", group_digits(others))),
+            types => {
+                shown.push(format!("{} of {} other types", group_digits(others), group_digits(types as u64)))
+            }
+        }
+        let last = shown.pop().unwrap_or_default();
+        let before = if shown.is_empty() { String::new() } else { format!("{} and ", shown.join(", ")) };
+        format!("it contains {before}{last}")
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::shared::args::Input;
 use crate::cli::shared::output;
 use crate::cli::shared::session::AnswerSource;
-use hprof_query::dictionary::names;
+use hprof_query::dictionary::{names, nulls};
 use hprof_report::column::Column;
 use hprof_report::json::DumpHeader;
 use hprof_report::value::Value;
@@ -66,7 +66,7 @@ impl DumpOutcome {
         [
             Column::new(names::PATH, move |row: &R| Value::from(&*one(row).path)),
             Column::new(names::CREATED, move |row: &R| output::timestamp(one(row).created_ms).into())
-                .or_null("the dump does not say"),
+                .or_null(nulls::UNSTATED),
             Column::new(names::IS_DAMAGED, move |row: &R| one(row).damaged.into()).or_null("it was not read"),
         ]
     }

@@ -164,7 +164,7 @@ fn columns<'a>(summary: Option<&'a Summary>, filters: String) -> Columns<'a, Thr
 fn local_columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, LocalsOfClass> {
     Columns::new([
         Column::new(names::CLASS, move |held: &LocalsOfClass| class_name(summary, held.class))
-            .or_null("the dump does not name it"),
+            .or_null(nulls::CLASS_MISSING),
         Column::new(names::METHODS, |held: &LocalsOfClass| list(held.methods.iter().map(String::as_str))),
         Column::new(names::OBJECTS, |held: &LocalsOfClass| held.objects.into()),
         Column::new(names::SHALLOW_BYTES, |held: &LocalsOfClass| held.shallow_bytes.into()),
@@ -177,7 +177,7 @@ fn state_columns<'c>() -> Columns<'c, (Option<ThreadState>, u64)> {
         Column::new(names::STATE, |(state, _): &(Option<ThreadState>, u64)| {
             state.map(ThreadState::name).into()
         })
-        .or_null("not known"),
+        .or_null(nulls::UNKNOWN),
         Column::new(names::THREADS, |(_, threads): &(Option<ThreadState>, u64)| (*threads).into()),
     ])
 }

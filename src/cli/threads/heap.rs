@@ -185,7 +185,7 @@ pub(super) fn class_name(summary: Option<&Summary>, class: Option<ClassNumber>) 
 }
 
 fn summary_columns() -> Columns<'static, ThreadReport> {
-    let states = vec![JsonField::new(names::STATE).or_null("not known"), JsonField::new(names::THREADS)];
+    let states = vec![JsonField::new(names::STATE).or_null(nulls::UNKNOWN), JsonField::new(names::THREADS)];
     Columns::new([
         Column::with_fields(names::STATES, states, |found: &ThreadReport| {
             list(found.states.iter().map(|(state, threads)| {

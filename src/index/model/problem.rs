@@ -78,6 +78,10 @@ kinds! {
     NoHeapDump = 21 "no_heap_dump",
     /// The last sub-record of a truncated file.
     CutSubRecord = 22 "cut_sub_record",
+    /// Complete top-level records of an unknown tag.
+    UnsupportedRecord = 23 "unsupported_record",
+    /// A heap dump record whose length is wrong though nothing of it is lost.
+    WrongLength = 24 "wrong_length",
 }
 
 impl ProblemKind {

@@ -10,7 +10,7 @@ use crate::records::error::NoSuchHeapDump;
 use crate::storage::human_bytes::HumanBytes;
 use crate::storage::memory::NoMemory;
 use crate::storage::private_dir::is_distrust;
-use hprof_input::file::OpenError;
+use hprof_input::file::{MappedFile, OpenError};
 use hprof_input::packed::{Compression, Members, Size};
 use hprof_parser::FormatError;
 use hprof_parser::sniff::FileKind;
@@ -54,6 +54,9 @@ pub enum Error {
     /// The file changed while it was read.
     #[error("{}: the file changed while it was read", .0.display())]
     Changed(PathBuf),
+    /// The file grew while it was read.
+    #[error("{}: the file is still being written: it grew while it was read", .0.display())]
+    Growing(PathBuf),
     /// A compressed dump could not be unpacked.
     #[error("cannot unpack {} into {}: {error}", path.display(), into.display())]
     Unpack {
@@ -134,6 +137,14 @@ pub enum Error {
         /// Number of objects.
         error: TooManyObjects,
     },
+}
+
+impl Error {
+    /// Creates the error for a file that changed while it was read.
+    pub fn from_change(file: &MappedFile) -> Self {
+        let path = file.path().to_owned();
+        if file.has_grown() { Self::Growing(path) } else { Self::Changed(path) }
+    }
 }
 
 impl Error {

@@ -122,9 +122,9 @@ impl Heap {
     /// it was.
     ///
     /// # Errors
-    /// [`Error::Changed`].
+    /// [`Error::Changed`] or [`Error::Growing`].
     pub fn check_unwritten(&self) -> Result<(), Error> {
-        if self.file.dump.was_written() { Err(Error::Changed(self.path().to_owned())) } else { Ok(()) }
+        if self.file.dump.was_written() { Err(Error::from_change(&self.file.dump)) } else { Ok(()) }
     }
 
     /// Estimates the resources for building the index of a dump. Reads part of the dump and writes

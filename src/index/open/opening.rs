@@ -253,7 +253,7 @@ impl Opening {
 
     /// Returns an error if the dump has changed.
     pub(crate) fn check_unchanged(&self) -> Result<(), Error> {
-        if self.dump.is_unchanged() { Ok(()) } else { Err(Error::Changed(self.dump.path().to_owned())) }
+        if self.dump.is_unchanged() { Ok(()) } else { Err(Error::from_change(&self.dump)) }
     }
 
     /// Locks a directory that can be written to. Adds a note if it is not the first one.

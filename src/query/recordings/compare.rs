@@ -427,7 +427,7 @@ mod tests {
         let rows = rows.iter().map(|(trace, samples)| (TraceSerial(*trace), *samples)).collect();
         Profile {
             traces: traces(of),
-            samples: Some(Samples { total, rows, date: None, event: None }),
+            samples: Some(Samples { total, rows, ..Samples::default() }),
             ..Profile::default()
         }
     }

@@ -110,15 +110,21 @@ pub fn by_trace(samples: &Samples, traces: &Traces, question: &CpuQuery) -> CpuR
     match question.sort_by {
         CpuOrder::Samples | CpuOrder::Total => {}
         CpuOrder::Trace => rows.sort_rows_by_key(|row| row.trace),
-        CpuOrder::Name => rows.sort_rows_by_cached_key(|row| traces.method(row.trace)),
+        CpuOrder::Name => rows.sort_rows_by_cached_key(|row| method(samples, traces, row.trace)),
     }
     let sum = rows.iter().fold(0u64, |sum, row| sum.saturating_add(row.samples));
     let matching = rows.len() as u64;
     rows.truncate(question.top.unwrap_or(usize::MAX));
     for row in &mut rows {
-        row.method = traces.method(row.trace);
+        row.method = method(samples, traces, row.trace);
     }
     CpuReport { rows, matching, samples: sum }
+}
+
+/// Returns the method of a trace's innermost frame, or the one that the row of a text names if the file lacks the trace.
+fn method(samples: &Samples, traces: &Traces, trace: TraceSerial) -> Option<String> {
+    let named = || samples.methods.get(&trace).filter(|_| traces.get(trace).is_none());
+    traces.method(trace).or_else(|| named().map(|name| name.to_string()))
 }
 
 /// Key by which [`by_group`] groups samples.
@@ -268,7 +274,7 @@ mod tests {
         ]);
         let rows = [(2, 3), (1, 2), (3, 2), (4, 1), (9, 1)];
         let rows = rows.map(|(trace, samples)| (TraceSerial(trace), samples)).into();
-        (Samples { total: 12, rows, date: None, event: None }, traces)
+        (Samples { total: 12, rows, ..Samples::default() }, traces)
     }
 
     #[test]
@@ -356,7 +362,7 @@ mod tests {
     fn nothing_was_sampled() {
         let answer = by_trace(&Samples::default(), &Traces::default(), &CpuQuery::default());
         assert_eq!((answer.rows.len(), answer.samples), (0, 0));
-        let zero = Samples { total: 0, rows: vec![(TraceSerial(1), 0)], date: None, event: None };
+        let zero = Samples { total: 0, rows: vec![(TraceSerial(1), 0)], ..Samples::default() };
         assert!(
             by_trace(&zero, &Traces::default(), &CpuQuery::default()).rows.first().unwrap().self_percent
                 == 0.0

@@ -9,7 +9,7 @@ use super::{
     Batch, Column, ColumnNames, ColumnSet, Definition, Lookup, Operator, PreparedData, Table, TableChunk,
     TableContext, TableQuery, classes,
 };
-use hprof_base::dictionary::names;
+use hprof_base::dictionary::{names, nulls};
 use hprof_index::model::tables::ClassKind;
 use hprof_model::objects::class_set::ClassSet;
 
@@ -37,12 +37,12 @@ pub(super) fn definition() -> Definition {
         order: "by object ID".into(),
         columns: vec![
             Column::new(names::OBJECT),
-            Column::new(names::CLASS_OBJECT).or_null("the dump does not contain its class object"),
+            Column::new(names::CLASS_OBJECT).or_null(nulls::NO_CLASS_OBJECT),
             Column::new(names::CLASS).few(),
             Column::new(names::ELEMENT).few(),
             Column::new(names::LENGTH).or_null("the record of the array cannot be read"),
             Column::new(names::SHALLOW_BYTES),
-            Column::new(names::RETAINED_BYTES).or_null("it is unreachable"),
+            Column::new(names::RETAINED_BYTES).or_null(nulls::UNREACHABLE),
         ],
     }
 }

@@ -7,7 +7,7 @@ use super::{
     Batch, Column, ColumnNames, ColumnSet, Definition, Lookup, LookupKey, Operator, Table, TableChunk,
     TableContext, TableQuery,
 };
-use hprof_base::dictionary::names;
+use hprof_base::dictionary::{names, nulls};
 use hprof_index::model::summary::ClassNumber;
 use hprof_model::objects::hiding;
 use hprof_model::objects::reader::Bits;
@@ -29,7 +29,7 @@ pub(super) fn definition() -> Definition {
         meaning: "A field that a class declares".into(),
         order: "by class, instance fields first".into(),
         columns: vec![
-            Column::new(names::CLASS_OBJECT).or_null("the dump does not contain its class object"),
+            Column::new(names::CLASS_OBJECT).or_null(nulls::NO_CLASS_OBJECT),
             Column::new(names::CLASS).few(),
             Column::new(names::NAME).few(),
             Column::new(names::TYPE).few(),

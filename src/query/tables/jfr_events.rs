@@ -49,8 +49,9 @@ const EVENT: usize = 0;
 const THREAD: usize = 3;
 const METHOD: usize = 4;
 const CLASS: usize = 6;
+const STATE: usize = 8;
 /// Columns of names.
-const NAMES: [usize; 4] = [EVENT, THREAD, METHOD, CLASS];
+const NAMES: [usize; 5] = [EVENT, THREAD, METHOD, CLASS, STATE];
 
 /// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
@@ -68,6 +69,7 @@ pub(super) fn definition() -> Definition {
             Column::new(names::LINE).or_null("the event has no stack, or the line is unknown"),
             Column::new(names::CLASS).few().or_null("the event has no class"),
             Column::new(names::EVENT_WEIGHT_BYTES).or_null(none),
+            Column::new(names::SAMPLED_STATE).few().or_null("the event is not a sample of a thread"),
         ],
     }
 }
@@ -146,7 +148,7 @@ fn add(chunk: &Chunk<'_>, starts: Range<usize>, (wanted, hides): (ColumnSet, boo
     let mut known = NAMES.map(|at| NameNumbers { at, numbers: FxHashMap::default() });
     rows::visit(chunk, starts, |row| {
         batch.rows += 1;
-        let [event, thread, method, class] = &mut known;
+        let [event, thread, method, class, state] = &mut known;
         event.add(batch, Some(row.event), Cow::Borrowed);
         if wanted.has(1) {
             let time = row.nanos.and_then(date_of_nanos);
@@ -160,6 +162,7 @@ fn add(chunk: &Chunk<'_>, starts: Range<usize>, (wanted, hides): (ColumnSet, boo
         batch.column(5).count(row.top.and_then(|top| top.value.line()).map(u64::from));
         class.add(batch, row.class, Cow::Borrowed);
         batch.column(7).count(row.bytes);
+        state.add(batch, row.state, Cow::Borrowed);
     });
 }
 

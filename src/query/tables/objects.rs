@@ -8,7 +8,7 @@ use super::{
     Batch, Column, ColumnNames, ColumnSet, Definition, List, Lookup, LookupKey, Operator, PreparedData,
     Table, TableChunk, TableContext, TableQuery, classes,
 };
-use hprof_base::dictionary::names;
+use hprof_base::dictionary::{names, nulls};
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
@@ -54,8 +54,8 @@ pub(super) fn definition() -> Definition {
         order: "by object ID".into(),
         columns: vec![
             Column::new(names::OBJECT),
-            Column::new(names::CLASS_OBJECT).or_null("the dump does not contain its class object"),
-            Column::new(names::CLASS).few().or_null("the class is not in the dump"),
+            Column::new(names::CLASS_OBJECT).or_null(nulls::NO_CLASS_OBJECT),
+            Column::new(names::CLASS).few().or_null(nulls::CLASS_MISSING),
             Column::new(names::KIND).few(),
             Column::new(names::SHALLOW_BYTES),
             Column::new(names::RETAINED_BYTES).or_null(unreachable),

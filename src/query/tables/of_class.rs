@@ -11,7 +11,7 @@ use super::{
     Batch, Column, ColumnSet, ColumnType, Definition, Lookup, Operator, PreparedData, Table, TableChunk,
     TableContext, TableQuery,
 };
-use hprof_base::dictionary::names;
+use hprof_base::dictionary::{names, nulls};
 use hprof_base::naming::suggestions;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
@@ -245,7 +245,7 @@ fn columns<'a>(context: &TableContext<'a>, class: ClassNumber) -> (Vec<Column>, 
         Column::new(names::OBJECT),
         Column::new(names::CLASS).few(),
         Column::new(names::SHALLOW_BYTES),
-        Column::new(names::RETAINED_BYTES).or_null("it is unreachable"),
+        Column::new(names::RETAINED_BYTES).or_null(nulls::UNREACHABLE),
         Column::new(names::LENGTH).or_null("it is not an array"),
     ];
     let mut taken: FxHashSet<String> = columns.iter().map(|column| column.name.to_lowercase()).collect();

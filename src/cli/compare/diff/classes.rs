@@ -220,7 +220,7 @@ fn columns<'a>(
         move |loader: &'a str| if hides_values { stable_names::unnamed_loader(loader) } else { loader };
     let loader = || {
         Column::new(names::LOADER, move |row: &&'a ClassChange| row.key.loader.as_deref().map(told).into())
-            .or_null("the class has no class object in the dump")
+            .or_null(nulls::NO_CLASS_OBJECT)
     };
     let name = |key| Column::new(key, |row: &&ClassChange| Value::from(&*row.key.name));
     let (mut columns, key) = match group_by {

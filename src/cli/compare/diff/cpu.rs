@@ -156,8 +156,7 @@ const METHOD: &str = "method";
 const EMPTY: &str = "<empty>";
 
 fn method<'a, R: 'a>(of: impl Fn(&R) -> Option<String> + Send + Sync + 'a) -> Column<'a, R> {
-    Column::new(names::METHOD, move |row: &R| of(row).into())
-        .or_null("the trace has no frame, or is not in the file")
+    Column::new(names::METHOD, move |row: &R| of(row).into()).or_null(nulls::NO_FRAME)
 }
 
 fn method_in_table<'a, R: 'a>(of: impl Fn(&R) -> Option<String> + Send + Sync + 'a) -> TableColumn<'a, R> {
@@ -239,7 +238,7 @@ fn summary_columns<'c>() -> Vec<Column<'c, CpuDiffSummary<SampleDiffTotals>>> {
         Column::new(names::EVENT, |summary: &CpuDiffSummary<SampleDiffTotals>| {
             summary.totals.event.map(SampleEvent::name).into()
         })
-        .or_null("unless the files are recordings of Flight Recorder"),
+        .or_null(nulls::ONLY_FLIGHT_RECORDERS),
     );
     let lost = |side, of: fn([u64; 2]) -> u64| {
         Column::new(names::LOST_SAMPLES.for_side(side), move |summary: &CpuDiffSummary<SampleDiffTotals>| {

@@ -151,7 +151,7 @@ fn columns<'a>(width: Option<usize>) -> Columns<'a, PlaceDiffLine<'a>> {
         Column::new(names::OBJECT, |row: &PlaceDiffLine<'a>| {
             id(Some(row.change.example).filter(|id| !id.is_null()))
         })
-        .or_null("there is none"),
+        .or_null(nulls::NONE),
     ]);
     let mut shown = Vec::from(retained.in_table(["retained +/-", "retained"]));
     shown.push(TableColumn::table_only(

@@ -157,8 +157,7 @@ fn columns<'a>(stacks: &'a Traces, stack: &StackArgs, origins: Origins) -> Colum
     let method = |row: &SiteRow| stacks.method(row.stack);
     let mut columns = vec![
         Column::new(names::CLASS, |row: &&SiteRow| Value::from(&*row.class)),
-        Column::new(names::METHOD, move |row: &&SiteRow| method(row).into())
-            .or_null("the trace has no frame, or is not in the file"),
+        Column::new(names::METHOD, move |row: &&SiteRow| method(row).into()).or_null(nulls::NO_FRAME),
         stack.frames(stacks, |row: &&SiteRow| row.stack),
         shown::status(|row: &&SiteRow| row.status),
     ];
@@ -211,12 +210,12 @@ fn summary_columns<'c>() -> Vec<Column<'c, SitesDiffSummary>> {
     columns.extend(totals.iter().flat_map(ChangeColumns::columns));
     columns.push(
         Column::new(names::EVENT, |summary: &SitesDiffSummary| summary.event.map(SiteEvent::name).into())
-            .or_null("unless the files are recordings of Flight Recorder"),
+            .or_null(nulls::ONLY_FLIGHT_RECORDERS),
     );
     columns
 }
 
 fn origin<'c>(key: impl Into<ColumnKey>, of: fn(Origins) -> Option<Origin>) -> Column<'c, SitesDiffSummary> {
     Column::new(key, move |summary: &SitesDiffSummary| of(summary.origins).map(Origin::name).into())
-        .or_null("there are no sites")
+        .or_null(nulls::NO_SITES)
 }

@@ -144,7 +144,7 @@ pub(super) fn object_columns<'a>() -> Columns<'a, Object<'a>> {
     Columns::new([
         Column::new(names::OBJECT, |object: &Object<'a>| id(object.shown.object)),
         Column::new(names::CLASS, |object: &Object<'a>| object.shown.class.as_ref().into())
-            .or_null("the dump does not name it"),
+            .or_null(nulls::CLASS_MISSING),
         Column::new(names::LABEL, |object: &Object<'a>| object.shown.label.as_ref().into())
             .or_null("it has none; in text reports"),
         Column::new(names::KIND, |object: &Object<'a>| object.shown.kind.name().into()),
@@ -171,7 +171,7 @@ pub(super) fn object_columns<'a>() -> Columns<'a, Object<'a>> {
         Column::new(names::TRACE, |object: &Object<'a>| object.shown.trace.into()),
         Column::new(names::LENGTH, |object: &Object<'a>| object.shown.length.into()).or_null("not an array"),
         Column::new(names::CLASS_OBJECT, |object: &Object<'a>| id(object.shown.class_object))
-            .or_null("not known"),
+            .or_null(nulls::UNKNOWN),
         Column::with_fields(names::ROOTS, roots.fields(), move |object: &Object<'a>| {
             list(object.shown.roots.iter().map(|root| roots.record(root)))
         }),
@@ -219,7 +219,7 @@ pub(super) fn object_columns<'a>() -> Columns<'a, Object<'a>> {
         Column::new(names::LOADER_OBJECT, |object: &Object<'a>| {
             object.shown.loader.as_ref().map(loader_object).into()
         })
-        .or_null("the boot loader, or `loader` is null"),
+        .or_null(nulls::BOOT_LOADER_OR_UNKNOWN),
         Column::with_fields(names::DESCRIBES, class.fields(), move |object: &Object<'a>| {
             object.shown.of_class.as_ref().map(|of| class.record(of)).into()
         })
@@ -315,11 +315,11 @@ pub(super) fn referrer_columns() -> Columns<'static, Referrer> {
     Columns::new([
         Column::new(names::OBJECT, |referrer: &Referrer| id(referrer.object)).header("referrer"),
         Column::new(names::CLASS, |referrer: &Referrer| referrer.class.as_ref().into())
-            .or_null("the dump does not name it"),
+            .or_null(nulls::CLASS_MISSING),
         Column::new(names::LABEL, |referrer: &Referrer| referrer.label.as_ref().into())
             .or_null("it has none; in text reports"),
         Column::new(names::REFERENCE, |referrer: &Referrer| referrer.reference.as_ref().into())
-            .or_null("not known")
+            .or_null(nulls::UNKNOWN)
             .header("field")
             .fit(Fit::Shorten { priority: 1 }),
         Column::table("class", Align::Left, |referrer: &Referrer| {
@@ -336,11 +336,11 @@ fn class_columns() -> Columns<'static, ShownClass> {
         Column::new(names::SUPERCLASS, |class: &ShownClass| {
             class.superclass.as_ref().map(|to| to.label.as_ref()).into()
         })
-        .or_null("it has none"),
+        .or_null(nulls::NONE),
         Column::new(names::SUPERCLASS_OBJECT, |class: &ShownClass| {
             id(class.superclass.as_ref().map(|to| to.object))
         })
-        .or_null("it has none"),
+        .or_null(nulls::NONE),
         Column::new(names::LOADER, |class: &ShownClass| loader_text(&class.loader).into()),
         Column::new(names::LOADER_OBJECT, |class: &ShownClass| loader_object(&class.loader))
             .or_null("the boot loader"),

@@ -117,7 +117,7 @@ pub(super) fn summary_columns() -> Columns<'static, SqlSummary> {
     let attached = vec![
         JsonField::new(names::NAME),
         JsonField::new(names::PATH),
-        JsonField::new(names::CREATED).or_null("the dump does not say"),
+        JsonField::new(names::CREATED).or_null(nulls::UNSTATED),
         JsonField::new(names::IS_DAMAGED),
     ];
     Columns::new([

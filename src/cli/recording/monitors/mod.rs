@@ -198,7 +198,7 @@ fn note_events(
         }
         Some(_) => {}
         None if others.is_empty() => {
-            let why = recorded.why_none("they were shorter than the threshold, or disabled in its settings");
+            let why = recorded.why_none();
             args.input.note(cx, &format!("the recording contains no waits of threads: {why}"));
         }
         None => args.input.note(cx, &format!("the recording contains no {wanted}; it contains {others}")),

@@ -263,11 +263,10 @@ fn columns(whole: ReachableTotal) -> Columns<'static, MergedTreeLine> {
     let [percent, bar] = whole.columns(|line: &MergedTreeLine| line.retained_bytes());
     let columns = Columns::new([
         Column::new(names::CLASS, |line: &MergedTreeLine| line.class.as_deref().into())
-            .or_null("the dump does not say"),
+            .or_null(nulls::CLASS_MISSING),
         Column::new(names::LABEL, |line: &MergedTreeLine| line.label.as_deref().into())
             .or_null("there is none, or there are several objects"),
-        Column::new(names::OBJECT, |line: &MergedTreeLine| id(line.object))
-            .or_null("there are several objects"),
+        Column::new(names::OBJECT, |line: &MergedTreeLine| id(line.object)).or_null(nulls::SEVERAL_OBJECTS),
         Column::new(names::FIELD, |line: &MergedTreeLine| line.field.as_deref().into()).or_null(
             "several objects refer to it, or only objects of the JDK do, or the row has several objects",
         ),
@@ -284,7 +283,7 @@ fn columns(whole: ReachableTotal) -> Columns<'static, MergedTreeLine> {
         Column::new(names::PARENT_ROW, |line: &MergedTreeLine| {
             line.node().and_then(|node| node.parent).map(|parent| parent as u64).into()
         })
-        .or_null("it is at the top"),
+        .or_null(nulls::TOP_PLACE),
         Column::new(names::OTHER_ROWS, |line: &MergedTreeLine| line.figure(|node| node.others.nodes)),
         Column::new(names::OTHER_BYTES, |line: &MergedTreeLine| {
             line.figure(|node| node.others.retained_bytes)

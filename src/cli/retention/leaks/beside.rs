@@ -35,13 +35,13 @@ pub(super) fn columns<'a>() -> Columns<'a, &'a LeaksReport> {
         }),
         Column::records(names::LOADER_GROUPS, loader_groups(), |told: &&'a LeaksReport| &told.leaks.loaders),
         Column::new(names::FINALIZER_QUEUE, |told: &&'a LeaksReport| told.facts.finalizer_queue.into())
-            .or_null("the dump does not say"),
+            .or_null(nulls::UNSTATED),
         Column::record(names::OFF_HEAP, off_heap(), |told: &&'a LeaksReport| Some(*told)),
         Column::new(names::UNREACHABLE_BYTES, |told: &&'a LeaksReport| told.unreachable.0.into()),
         Column::record(names::RECORDING, ComparedRecording::columns(), |told: &&'a LeaksReport| {
             told.recording.clone()
         })
-        .or_null("there is none"),
+        .or_null(nulls::NONE),
         Column::new(names::FACTS, move |told: &&'a LeaksReport| list(lines(told))),
     ])
 }
@@ -74,10 +74,10 @@ fn conclusion<'a>(told: &LeaksReport, one: &Conclusion) -> Value<'a> {
 fn loader_groups<'c>() -> Columns<'c, LoaderGroup> {
     Columns::new([
         Column::new(names::CLASS, |group: &LoaderGroup| group.class.as_ref().into())
-            .or_null("the dump does not say"),
+            .or_null(nulls::CLASS_MISSING),
         Column::new(names::LOADERS, |group: &LoaderGroup| group.loaders.into()),
         Column::new(names::DEFINES, |group: &LoaderGroup| group.defines.as_ref().into())
-            .or_null("the dump does not say"),
+            .or_null(nulls::UNSTATED),
         Column::new(names::CLASSES, |group: &LoaderGroup| group.classes.into()),
         Column::new(names::RETAINED_BYTES, |group: &LoaderGroup| group.retained_bytes.into()),
         Column::new(names::APPLICATION, |group: &LoaderGroup| group.application.as_ref().into())
@@ -98,11 +98,11 @@ pub(super) fn loader_holders<'c>() -> Columns<'c, LoaderHolder> {
         Column::new(names::LOADER_OBJECT, |holder: &LoaderHolder| {
             id(holder.example.as_ref().map(|(loader, _)| *loader))
         })
-        .or_null("there is no path"),
+        .or_null(nulls::NO_PATH),
         Column::new(names::ROOT_TEXT, |holder: &LoaderHolder| {
             holder.example.as_ref().map(|(_, why)| paths::describe_root(&why.root)).into()
         })
-        .or_null("there is no path"),
+        .or_null(nulls::NO_PATH),
         Column::with_fields(names::PATH_TO_ROOT, path_fields(), |holder: &LoaderHolder| {
             list(holder.example.iter().flat_map(|(_, why)| &why.steps).map(step))
         }),
@@ -129,16 +129,16 @@ fn off_heap<'c>() -> Columns<'c, &'c LeaksReport> {
         Column::new(names::MAPPED_BUFFERS, |told: &&LeaksReport| told.leaks.off_heap.mapped.buffers.into()),
         Column::new(names::MAPPED_BYTES, |told: &&LeaksReport| told.leaks.off_heap.mapped.bytes.into()),
         Column::new(names::RESERVED_BYTES, |told: &&LeaksReport| told.leaks.off_heap.reserved_bytes.into())
-            .or_null("the dump does not say"),
+            .or_null(nulls::UNSTATED),
         Column::new(names::LIMIT_BYTES, |told: &&LeaksReport| told.leaks.off_heap.limit_bytes.into())
-            .or_null("the dump does not say"),
+            .or_null(nulls::UNSTATED),
         Column::records(names::OWNERS, buffer_owners(), |told: &&LeaksReport| &told.leaks.off_heap.owners),
     ])
 }
 
 fn buffer_owners<'c>() -> Columns<'c, BufferOwner> {
     Columns::new([
-        Column::new(names::FIELD, |owner: &BufferOwner| owner.field.as_ref().into()).or_null("there is none"),
+        Column::new(names::FIELD, |owner: &BufferOwner| owner.field.as_ref().into()).or_null(nulls::NONE),
         Column::new(names::BUFFERS, |owner: &BufferOwner| owner.buffers.buffers.into()),
         Column::new(names::CAPACITY_BYTES, |owner: &BufferOwner| owner.buffers.bytes.into()),
     ])
@@ -148,10 +148,10 @@ fn buffer_owners<'c>() -> Columns<'c, BufferOwner> {
 pub(super) fn path_fields() -> Vec<JsonField> {
     vec![
         JsonField::new(names::OBJECT),
-        JsonField::new(names::CLASS).or_null("the dump does not say"),
+        JsonField::new(names::CLASS).or_null(nulls::CLASS_MISSING),
         JsonField::new(names::FIELD).or_null("it is the root, or the dump does not say"),
         JsonField::new(names::IS_STATIC),
-        JsonField::new(names::LABEL).or_null("there are none"),
+        JsonField::new(names::LABEL).or_null(nulls::NONE_LISTED),
         JsonField::new(names::RETAINED_BYTES),
     ]
 }

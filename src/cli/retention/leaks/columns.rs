@@ -52,13 +52,13 @@ pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
             row.suspect.point.clone()
         })
         .csv(|row| id(row.suspect.point.as_ref().map(|point| point.object)))
-        .or_null("the members of the group have no path in common"),
+        .or_null(nulls::NO_COMMON_PATH),
         Column::new(names::ACCUMULATED_BYTES, |row: &SuspectLine<'a>| row.suspect.accumulated_bytes.into()),
         Column::with_fields(names::REASON, reason_fields(), |row: &SuspectLine<'a>| {
             row.suspect.reason.as_ref().map_or(Value::Null, reason)
         })
         .csv(|row| row.suspect.reason.as_ref().map(Reason::name).into())
-        .or_null("the verdict is `holder`"),
+        .or_null(nulls::IS_HOLDER),
         Column::new(names::MAT_VERDICT, |row: &SuspectLine<'a>| {
             row.suspect.mat_verdict.map(LeakVerdict::name).into()
         })
@@ -75,7 +75,7 @@ pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
         Column::new(names::ROOT_TEXT, |row: &SuspectLine<'a>| {
             row.suspect.paths.as_ref().map(|paths| paths::describe_root(&paths.path.root)).into()
         })
-        .or_null("there is no path"),
+        .or_null(nulls::NO_PATH),
         Column::with_fields(names::FRAME_PATH, path_fields(), |row: &SuspectLine<'a>| {
             let paths = row.suspect.paths.as_ref().and_then(|paths| paths.through_frame.as_ref());
             paths.map_or(Value::Null, path)
@@ -84,7 +84,7 @@ pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
             let path = row.suspect.paths.as_ref().and_then(|paths| paths.through_frame.as_ref());
             join_texts(path.iter().flat_map(|path| &path.steps).map(paths::describe_held))
         })
-        .or_null("there is none"),
+        .or_null(nulls::NONE),
         Column::new(names::IS_ONLY_FRAMES, |row: &SuspectLine<'a>| {
             row.suspect.paths.as_ref().is_some_and(|paths| paths.only_frames).into()
         }),
@@ -101,7 +101,7 @@ pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
             let owner = row.suspect.paths.as_ref().and_then(|paths| paths.owner.as_ref());
             owner.map(|owner| format!("{}.{}", owner.class, owner.field)).into()
         })
-        .or_null("there is none"),
+        .or_null(nulls::NONE),
         Column::records(names::ACCUMULATED, levels(), |row: &SuspectLine<'a>| &row.suspect.accumulated)
             .csv(|row| parts::accumulation_text(row.suspect).into()),
         Column::with_fields(names::PARTS, part_fields(), |row: &SuspectLine<'a>| {
@@ -117,7 +117,7 @@ pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
             row.suspect.collection.clone()
         })
         .csv(|row| row.suspect.collection.as_ref().map(|collection| collection.class.as_str()).into())
-        .or_null("there is none"),
+        .or_null(nulls::NONE),
         Column::records(names::THREAD_LOCALS, locals(), |row: &SuspectLine<'a>| &row.suspect.thread_locals)
             .csv(|row| join_texts(row.suspect.thread_locals.iter().filter_map(|local| local.field.clone()))),
         Column::records(names::LOADER_HOLDERS, beside::loader_holders(), |row: &SuspectLine<'a>| {
@@ -205,10 +205,10 @@ fn named_object_columns<'c>() -> Columns<'c, NamedObject> {
     Columns::new([
         Column::new(names::OBJECT, |named: &NamedObject| id(named.object)),
         Column::new(names::CLASS, |named: &NamedObject| named.class.as_ref().into())
-            .or_null("the dump does not say"),
+            .or_null(nulls::CLASS_MISSING),
         Column::new(names::WHAT, move |named: &NamedObject| what(named).name().into()),
         Column::new(names::LABEL, |named: &NamedObject| named.label.as_ref().into())
-            .or_null("there are none"),
+            .or_null(nulls::NONE_LISTED),
         Column::new(names::RETAINED_BYTES, |named: &NamedObject| named.retained_bytes.into()),
     ])
 }
@@ -219,8 +219,8 @@ fn reason_fields() -> Vec<JsonField> {
         JsonField::new(names::CLASS).or_null("of threads and members"),
         JsonField::new(names::OBJECTS).or_null("of a buffer and of members"),
         JsonField::new(names::CHAINS).or_null("it is not a chain"),
-        JsonField::new(names::POOL).or_null("there is none"),
-        JsonField::new(names::LOADER_CLASS).or_null("there are none"),
+        JsonField::new(names::POOL).or_null(nulls::NONE),
+        JsonField::new(names::LOADER_CLASS).or_null(nulls::NONE_LISTED),
     ]
 }
 
@@ -312,7 +312,7 @@ fn collection<'c>() -> Columns<'c, CollectionFacts> {
         Column::new(names::SIZE, |facts: &CollectionFacts| facts.size.into()).or_null("it does not say"),
         Column::new(names::CAPACITY, |facts: &CollectionFacts| facts.limit.into()).or_null("it is unlimited"),
         Column::new(names::ARRAY_LENGTH, |facts: &CollectionFacts| facts.array_length.into())
-            .or_null("it has none"),
+            .or_null(nulls::NONE),
         Column::new(names::THREAD_NAMES, |facts: &CollectionFacts| {
             list(facts.threads.iter().map(|thread| thread.name.as_str()))
         }),

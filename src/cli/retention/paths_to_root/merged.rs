@@ -190,7 +190,7 @@ fn columns<'a>() -> Columns<'a, PathObject<'a>> {
             object_columns::retained_bytes(|row: &PathObject<'a>| row.step.retained_bytes),
             Column::new(names::DEPTH, |row: &PathObject<'a>| row.node.depth.into()),
             Column::new(names::PARENT, |row: &PathObject<'a>| id(row.parent.map(|parent| parent.id)))
-                .or_null("it is a root"),
+                .or_null(nulls::IS_ROOT),
             Column::with_fields(names::ROOT, root.fields(), move |row: &PathObject<'a>| {
                 row.root.map_or(Value::Null, |of| root.record(of))
             })

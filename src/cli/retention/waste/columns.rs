@@ -131,9 +131,9 @@ pub(super) fn examples<'c>() -> Columns<'c, Example> {
     let columns = Columns::new([
         Column::new(names::OBJECT, |example: &Example| id(example.object)),
         Column::new(names::CLASS, |example: &Example| example.class.as_ref().into())
-            .or_null("the dump does not say"),
+            .or_null(nulls::CLASS_MISSING),
         Column::new(names::LABEL, |example: &Example| example.label.as_ref().into())
-            .or_null("there are none"),
+            .or_null(nulls::NONE_LISTED),
         Column::new(names::COPIES, |example: &Example| example.count.into()),
         Column::new(names::WASTED_BYTES, |example: &Example| example.wasted_bytes.into()),
     ]);

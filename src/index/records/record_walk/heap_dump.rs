@@ -94,7 +94,11 @@ impl RecordWalk<'_> {
                 record.length,
                 next - start
             );
-            self.report_bad_header(record, text);
+            if self.search.is_heap(start, next) {
+                self.report_wrong_length(record, text);
+            } else {
+                self.report_bad_header(record, text);
+            }
             return (next, RecordCompleteness::Yes);
         }
         self.read_to_the_end(record, stated)

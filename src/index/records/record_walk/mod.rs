@@ -7,6 +7,7 @@
 mod heap_dump;
 
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 
 use hprof_parser::record::{self, BodyReader, RECORD_HEADER, Record, tag};
 use hprof_parser::{FormatError, Header};
@@ -22,6 +23,8 @@ use crate::storage::memory::NoMemory;
 
 /// Maximum number of listed problems.
 const MAX_PROBLEMS: usize = 200;
+/// Maximum number of consecutive records with unknown tags before a known one confirms them.
+const MAX_UNKNOWN: usize = 16;
 
 /// Walks over the records of `bytes`, whose header is `header`.
 ///
@@ -38,6 +41,7 @@ pub(crate) fn read(bytes: &[u8], header: &Header, allowance: &Allowance) -> Resu
         doubtful: None,
         consumed: false,
         search: HeapDumpSearch::new(bytes, header),
+        unsupported: BTreeMap::new(),
         unlisted: 0,
         mangled: OnceCell::new(),
     };
@@ -61,6 +65,8 @@ struct RecordWalk<'a> {
     /// `true` if the last record read extends to the end of the file because no other record was found.
     consumed: bool,
     search: HeapDumpSearch<'a>,
+    /// Number of complete records with an unknown tag, and the bytes of their bodies, by tag.
+    unsupported: BTreeMap<u8, (u64, u64)>,
     /// Number of problems that are not listed.
     unlisted: u64,
     /// Damage by a text-mode transfer, once it was searched for.
@@ -178,6 +184,11 @@ impl RecordWalk<'_> {
             );
             contents.problems.push(Problem::note(ProblemKind::EmptySegments, text, None));
         }
+        for (tag, (count, bytes)) in std::mem::take(&mut self.unsupported) {
+            let records = plural(count, "record", "records");
+            let text = format!("{count} {records} with the unknown tag {tag:#04x}, {bytes} bytes; skipped");
+            contents.problems.push(Problem::note(ProblemKind::UnsupportedRecord, text, None));
+        }
         if self.unlisted > 0 {
             let regions = plural(self.unlisted, "region at the top level is", "regions at the top level are");
             let text = format!("{} more damaged {regions} not listed", self.unlisted);
@@ -219,7 +230,7 @@ impl RecordWalk<'_> {
                         "a HEAP DUMP END record states a length of {} bytes instead of 0; the length was ignored",
                         record.length
                     );
-                    self.report_bad_header(record, text);
+                    self.report_wrong_length(record, text);
                 }
                 self.heap_dump_end();
                 return record.body_offset();
@@ -359,8 +370,10 @@ impl RecordWalk<'_> {
             };
             return self.read_as_heap_dump(record, form);
         }
-        if let Some(end) = stated.filter(|end| *end == len || self.search.goes_on(*end, 1)) {
-            return self.skip(record, end);
+        if let Some(end) = stated.filter(|_| self.is_framed(record)) {
+            let (count, bytes) = self.unsupported.entry(record.tag).or_default();
+            (*count, *bytes) = (*count + 1, *bytes + u64::from(record.length));
+            return end;
         }
         match self.search.find_record(record.offset + 1..len) {
             Some(next) => self.skip(record, next),
@@ -370,6 +383,25 @@ impl RecordWalk<'_> {
                 self.skip(record, len)
             }
         }
+    }
+
+    /// Returns `true` if known records follow where the length of an unknown record says, or the file ends there. Other
+    /// unknown records may be between them.
+    fn is_framed(&mut self, record: &Record) -> bool {
+        let mut record = *record;
+        for _ in 0..MAX_UNKNOWN {
+            // Zeros would be one empty record after the other.
+            let end = usize::try_from(record.end()).ok().filter(|_| record.tag != 0 || record.length > 0);
+            let Some(end) = end.filter(|end| *end <= self.bytes.len()) else { return false };
+            if end == self.bytes.len() || self.search.goes_on(end, 1) {
+                return true;
+            }
+            match Record::at(self.bytes, end).filter(|next| !record::is_known(next.tag)) {
+                Some(next) => record = next,
+                None => return false,
+            }
+        }
+        false
     }
 
     /// Reads a record as a heap dump although its tag is different.
@@ -448,7 +480,12 @@ impl RecordWalk<'_> {
         self.list(Problem::damage(kind, text, Some(offset as u64)).skipping(bytes));
     }
 
-    /// Reports a wrong tag or length, with which nothing is lost.
+    /// Reports a wrong length with which nothing is lost.
+    fn report_wrong_length(&mut self, record: &Record, text: String) {
+        self.list(Problem::note(ProblemKind::WrongLength, text, Some(record.offset as u64)));
+    }
+
+    /// Reports a wrong tag, or a wrong length of a record that is not well-formed, with which nothing is lost.
     fn report_bad_header(&mut self, record: &Record, text: String) {
         self.list(Problem::damage(ProblemKind::BadRecord, text, Some(record.offset as u64)));
     }

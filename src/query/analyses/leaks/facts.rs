@@ -1,6 +1,6 @@
 //! Facts about leak suspects.
 
-use hprof_base::dictionary::names;
+use hprof_base::dictionary::{names, nulls};
 use hprof_base::fact::Fact;
 
 use super::{LeakVerdict, Suspect, SuspectKind};
@@ -17,7 +17,7 @@ impl Suspect {
             Fact::new(names::CLASS, |suspect: &Self| {
                 suspect.group_class.as_ref().or(suspect.object.class.as_ref()).into()
             })
-            .or_null("the class is not in the dump"),
+            .or_null(nulls::CLASS_MISSING),
             Fact::new(names::OBJECT, |suspect: &Self| {
                 (suspect.kind == SuspectKind::Single).then_some(suspect.object.object).into()
             })

@@ -169,6 +169,7 @@ macro_rules! names {
 
 mod analyses;
 mod files;
+pub mod nulls;
 mod objects;
 mod processes;
 mod threads;

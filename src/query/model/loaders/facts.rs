@@ -1,6 +1,6 @@
 //! Facts of class loaders.
 
-use hprof_base::dictionary::names;
+use hprof_base::dictionary::{names, nulls};
 use hprof_base::fact::Fact;
 
 use super::loader_sets::LoaderRow;
@@ -10,7 +10,7 @@ impl LoaderRow {
     pub fn facts() -> Vec<Fact<Self>> {
         vec![
             Fact::new(names::OBJECT, |loader: &Self| loader.row.id.non_null().into())
-                .or_null("it is the boot loader"),
+                .or_null(nulls::BOOT_LOADER),
             Fact::new(names::CLASS, |loader: &Self| {
                 loader.row.class.filter(|_| !loader.row.id.is_null()).into()
             })

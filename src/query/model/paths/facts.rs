@@ -1,6 +1,6 @@
 //! Facts of GC roots.
 
-use hprof_base::dictionary::names;
+use hprof_base::dictionary::{names, nulls};
 use hprof_base::fact::Fact;
 
 use super::root_report::RootRow;
@@ -10,9 +10,9 @@ impl RootRow {
     pub fn facts() -> Vec<Fact<Self>> {
         vec![
             Fact::new(names::OBJECT, |root: &Self| root.id.into()),
-            Fact::new(names::CLASS, |root: &Self| root.class.into()).or_null("the class is not in the dump"),
+            Fact::new(names::CLASS, |root: &Self| root.class.into()).or_null(nulls::CLASS_MISSING),
             Fact::new(names::LABEL, |root: &Self| root.label.as_ref().into())
-                .or_null("the object has no label")
+                .or_null(nulls::NO_LABEL)
                 .secret(),
             Fact::new(names::KIND, |root: &Self| root.kind.name().into()),
             Fact::new(names::THREAD, |root: &Self| root.thread.as_ref().map(|thread| thread.id).into())

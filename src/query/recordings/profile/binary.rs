@@ -19,7 +19,7 @@ use hprof_parser::record::{AllocSites, BodyReader, CpuSamples, Record, is_known,
 use hprof_values::TraceSerial;
 
 /// Optional parts of a profile to read; they take time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Want {
     /// Allocation sites recorded by the writer.
     pub sites: bool,
@@ -29,6 +29,9 @@ pub struct Want {
     pub threads: bool,
     /// Events that are CPU samples; in recordings of Flight Recorder only.
     pub samples: Option<SampleEvent>,
+    /// States of sampled threads, such as `STATE_RUNNABLE`, whose samples are counted; empty for threads that the writer
+    /// counts as running; in recordings of Flight Recorder only.
+    pub states: Vec<String>,
     /// Events that are contention; in recordings of Flight Recorder only.
     pub monitors: Option<MonitorEvent>,
 }

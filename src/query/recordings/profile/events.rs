@@ -1,4 +1,7 @@
-//! Types of Flight Recorder events that are read into a profile.
+//! Types of Flight Recorder events that are read into a profile: those of the JDK, and those that other profilers write in its
+//! format (async-profiler's `profiler.*`, Datadog's `datadog.*`).
+
+use std::borrow::Cow;
 
 /// Type of events that are CPU samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -9,6 +12,10 @@ pub enum SampleEvent {
     Native,
     /// Samples taken each time a thread has used a certain amount of CPU time.
     CpuTime,
+    /// Samples of threads that used CPU time, by Datadog's profiler.
+    Datadog,
+    /// Samples of all threads in real time, running or not, by async-profiler 4.
+    WallClock,
 }
 
 /// Type of events that are samples of allocations.
@@ -20,15 +27,23 @@ pub enum AllocationEvent {
     InNewTlab,
     /// Allocation outside of thread-local allocation buffers.
     OutsideTlab,
+    /// Sampled object that was alive at the end of the recording, by async-profiler.
+    LiveObject,
+    /// Allocation of native memory, by async-profiler.
+    Malloc,
 }
 
-/// Events from which allocation sites are counted. Both variants count the same bytes.
+/// Events from which allocation sites are counted. The first two variants count the same bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SiteEvent {
     /// Events of type [`AllocationEvent::Sample`].
     Samples,
     /// Events of types [`AllocationEvent::InNewTlab`] and [`AllocationEvent::OutsideTlab`].
     Buffers,
+    /// Events of type [`AllocationEvent::LiveObject`].
+    LiveObjects,
+    /// Events of type [`AllocationEvent::Malloc`].
+    NativeMemory,
 }
 
 /// Type of events that are waits of threads.
@@ -44,9 +59,9 @@ pub enum MonitorEvent {
 
 impl SampleEvent {
     /// All types of CPU samples.
-    pub const ALL: [Self; 3] = [Self::Execution, Self::Native, Self::CpuTime];
+    pub const ALL: [Self; 5] = [Self::Execution, Self::Native, Self::CpuTime, Self::Datadog, Self::WallClock];
     /// Types that are counted by default: the first one that a recording contains.
-    pub const PREFERRED: [Self; 2] = [Self::CpuTime, Self::Execution];
+    pub const PREFERRED: [Self; 4] = [Self::CpuTime, Self::Execution, Self::Datadog, Self::WallClock];
 
     /// Returns the name of the event type, such as `jdk.ExecutionSample`.
     pub const fn name(self) -> &'static str {
@@ -54,19 +69,23 @@ impl SampleEvent {
             Self::Execution => "jdk.ExecutionSample",
             Self::Native => "jdk.NativeMethodSample",
             Self::CpuTime => "jdk.CPUTimeSample",
+            Self::Datadog => "datadog.ExecutionSample",
+            Self::WallClock => "profiler.WallClockSample",
         }
     }
 }
 
 impl SiteEvent {
     /// All variants, the preferred one first.
-    pub const ALL: [Self; 2] = [Self::Samples, Self::Buffers];
+    pub const ALL: [Self; 4] = [Self::Samples, Self::Buffers, Self::LiveObjects, Self::NativeMemory];
 
     /// Returns the names of the event types.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Samples => "jdk.ObjectAllocationSample",
             Self::Buffers => "jdk.ObjectAllocationInNewTLAB, jdk.ObjectAllocationOutsideTLAB",
+            Self::LiveObjects => "profiler.LiveObject",
+            Self::NativeMemory => "profiler.Malloc",
         }
     }
 
@@ -75,13 +94,16 @@ impl SiteEvent {
         match self {
             Self::Samples => &[AllocationEvent::Sample],
             Self::Buffers => &[AllocationEvent::InNewTlab, AllocationEvent::OutsideTlab],
+            Self::LiveObjects => &[AllocationEvent::LiveObject],
+            Self::NativeMemory => &[AllocationEvent::Malloc],
         }
     }
 }
 
 impl AllocationEvent {
     /// All types of allocation events.
-    pub const ALL: [Self; 3] = [Self::Sample, Self::InNewTlab, Self::OutsideTlab];
+    pub const ALL: [Self; 5] =
+        [Self::Sample, Self::InNewTlab, Self::OutsideTlab, Self::LiveObject, Self::Malloc];
 
     /// Returns the name of the event type.
     pub const fn name(self) -> &'static str {
@@ -89,6 +111,8 @@ impl AllocationEvent {
             Self::Sample => "jdk.ObjectAllocationSample",
             Self::InNewTlab => "jdk.ObjectAllocationInNewTLAB",
             Self::OutsideTlab => "jdk.ObjectAllocationOutsideTLAB",
+            Self::LiveObject => "profiler.LiveObject",
+            Self::Malloc => "profiler.Malloc",
         }
     }
 
@@ -98,7 +122,8 @@ impl AllocationEvent {
             Self::Sample => ["weight", "weight"],
             // The rest of the buffer is filled by allocations without an event.
             Self::InNewTlab => ["tlabSize", "allocationSize"],
-            Self::OutsideTlab => ["allocationSize", "allocationSize"],
+            Self::OutsideTlab | Self::LiveObject => ["allocationSize", "allocationSize"],
+            Self::Malloc => ["size", "size"],
         }
     }
 }
@@ -122,5 +147,24 @@ impl MonitorEvent {
             Self::Enter | Self::Wait => "monitorClass",
             Self::Park => "parkedClass",
         }
+    }
+}
+
+/// States in which async-profiler writes samples (`ThreadState` in its `flightRecorder.cpp`). Its CPU engine does not look at
+/// the thread's state, its wall-clock engine tells running threads from sleeping ones.
+pub(super) mod state {
+    /// Sample of the CPU engine.
+    pub(in super::super) const DEFAULT: &str = "STATE_DEFAULT";
+    /// Thread that was running.
+    pub(in super::super) const RUNNABLE: &str = "STATE_RUNNABLE";
+    /// Thread that was not running.
+    pub(in super::super) const SLEEPING: &str = "STATE_SLEEPING";
+}
+
+/// Returns the name that JDK 11 and later give an event type: JDK 9 and 10 had another prefix.
+pub(super) fn current_name(name: &str) -> Cow<'_, str> {
+    match name.strip_prefix("com.oracle.jdk.") {
+        Some(name) => format!("jdk.{name}").into(),
+        None => name.into(),
     }
 }

@@ -25,7 +25,7 @@ fn sampled(of: &[&[&str]], rows: &[(u32, u64)]) -> Profile {
     let rows = by_trace(rows);
     Profile {
         traces: traces(of),
-        samples: Some(Samples { total, rows, date: None, event: None }),
+        samples: Some(Samples { total, rows, ..Samples::default() }),
         ..Profile::default()
     }
 }
@@ -187,7 +187,7 @@ fn times_are_estimated() {
     ];
     let mut profile = Profile {
         traces: traces(&[&["main"], &["main", "x"]]),
-        times: Some(Times { total_ms: 2000, rows, date: None, event: None }),
+        times: Some(Times { total_ms: 2000, rows, ..Samples::default() }),
         ..Profile::default()
     };
     let question = StackQuery::new(StackWeight::CpuTime);
@@ -228,7 +228,7 @@ fn what_a_file_holds() {
     let mut profile = with_sites(&[], vec![site("a.C", 0, 1)]);
     assert_eq!(available_weights(&profile), [StackWeight::Allocated, StackWeight::Live]);
     profile.sites.as_mut().unwrap().origin = Origin::Objects;
-    profile.samples = Some(Samples { total: 1, rows: vec![(TraceSerial(1), 1)], date: None, event: None });
+    profile.samples = Some(Samples { total: 1, rows: vec![(TraceSerial(1), 1)], ..Samples::default() });
     assert_eq!(available_weights(&profile), [StackWeight::Cpu, StackWeight::Live]);
 }
 
@@ -241,7 +241,7 @@ fn weights_do_not_overflow() {
 
 fn sampled_of(rows: &[(u32, u64)]) -> Profile {
     let mut profile = sampled(&[&["main", "x"], &["main", "y"]], &[]);
-    profile.samples = Some(Samples { total: 0, rows: by_trace(rows), date: None, event: None });
+    profile.samples = Some(Samples { total: 0, rows: by_trace(rows), ..Samples::default() });
     profile
 }
 

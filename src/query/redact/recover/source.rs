@@ -55,9 +55,12 @@ impl RecoverSource {
         self.map.bytes()
     }
 
-    /// Returns `true` if the file was written to since it was opened.
-    pub fn was_written(&self) -> bool {
-        self.map.was_written()
+    /// Checks that nobody has written to the file since it was opened.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] or [`Error::Growing`].
+    pub fn check_unwritten(&self) -> Result<(), Error> {
+        if self.map.was_written() { Err(Error::from_change(&self.map)) } else { Ok(()) }
     }
 
     /// Returns the bytes, unpacked if the file is compressed.

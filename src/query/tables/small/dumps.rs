@@ -5,7 +5,7 @@ use std::io;
 use super::super::context::About;
 use super::super::fact_columns::FactColumns;
 use super::super::{Batch, Definition, TableContext};
-use hprof_base::dictionary::names;
+use hprof_base::dictionary::{names, nulls};
 use hprof_base::fact::Fact;
 use hprof_index::DumpGraph;
 use hprof_index::graph::tree::Tree;
@@ -69,7 +69,7 @@ impl DumpEntry<'_> {
             Fact::new(names::FILE_BYTES, |entry: &Self| entry.info.file_bytes.into()),
             Fact::new(names::DUMP_BYTES, |entry: &Self| entry.info.dump_bytes.into()),
             Fact::new(names::COMPRESSION, |entry: &Self| entry.info.compression.into())
-                .or_null("the file is not compressed"),
+                .or_null(nulls::UNCOMPRESSED),
             Fact::new(names::REFERENCE_BYTES, |entry: &Self| u64::from(entry.layout.reference_bytes).into()),
             Fact::new(names::HEADER_BYTES, |entry: &Self| u64::from(entry.layout.header_bytes).into()),
             Fact::new(names::ALIGNMENT_BYTES, |entry: &Self| u64::from(entry.layout.alignment_bytes).into()),

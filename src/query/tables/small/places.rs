@@ -6,7 +6,7 @@ use super::super::fact_columns::{self, FactColumns};
 use super::super::{Batch, Definition, TableContext};
 use hprof_analyses::compare::places::{AlignedPlaces, DumpPlaces, PlaceEntry};
 use hprof_analyses::containers::{Container, ContainerRow, Containers};
-use hprof_base::dictionary::names;
+use hprof_base::dictionary::{names, nulls};
 use hprof_base::fact::Fact;
 
 /// Row of `places`.
@@ -31,7 +31,7 @@ fn columns<'c>() -> FactColumns<'c, PlaceLine<'c>> {
     let own = vec![
         Fact::new(names::PLACE_NUMBER, |line: &PlaceLine<'c>| line.place.into()),
         Fact::new(names::PARENT_PLACE_NUMBER, |line: &PlaceLine<'c>| line.parent.into())
-            .or_null("it is at the top"),
+            .or_null(nulls::TOP_PLACE),
         Fact::new(names::PLACE_TEXT, |line: &PlaceLine<'c>| (&line.text).into()),
         Fact::new(names::KEYS, |line: &PlaceLine<'c>| line.keys.as_ref().into())
             .or_null("the place has no keys")

@@ -8,7 +8,7 @@ use hprof_analyses::leaks::contents::Reason;
 use hprof_analyses::leaks::evidence::Owner;
 use hprof_analyses::leaks::heap_places::HeapPlaces;
 use hprof_analyses::leaks::{self, DEFAULT_THRESHOLD, LeakEvidence, Suspect};
-use hprof_base::dictionary::names;
+use hprof_base::dictionary::{names, nulls};
 use hprof_base::fact::Fact;
 use hprof_base::share::hundredths;
 
@@ -34,14 +34,14 @@ impl SuspectEntry {
             Fact::new(names::ACCUMULATION_POINT_OBJECT, |entry: &Self| {
                 entry.suspect.point.as_ref().map(|point| point.object).into()
             })
-            .or_null("the members of the group have no path in common"),
+            .or_null(nulls::NO_COMMON_PATH),
             Fact::new(names::ACCUMULATION_POINT_CLASS, |entry: &Self| {
                 entry.suspect.point.as_ref().and_then(|point| point.class.as_ref()).into()
             })
             .or_null("`accumulation_point_object` is null, or its class is not in the dump"),
             Fact::new(names::ACCUMULATED_BYTES, |entry: &Self| entry.suspect.accumulated_bytes.into()),
             Fact::new(names::HOW, |entry: &Self| entry.suspect.reason.as_ref().map(Reason::name).into())
-                .or_null("the verdict is `holder`"),
+                .or_null(nulls::IS_HOLDER),
             Fact::new(names::OWNER_CLASS, |entry: &Self| entry.owner().map(|owner| &owner.class).into())
                 .or_null(NO_PATH),
             Fact::new(names::OWNER_FIELD, |entry: &Self| entry.owner().map(|owner| &owner.field).into())

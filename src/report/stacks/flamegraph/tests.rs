@@ -22,7 +22,7 @@ fn profile(methods: &[&[&str]], weights: &[u64]) -> Profile {
         traces.add(TraceSerial(serial), 1, None, frames);
     }
     let rows = (1..).map(TraceSerial).zip(weights.iter().copied()).collect();
-    let samples = Samples { total: 0, rows, date: None, event: None };
+    let samples = Samples { total: 0, rows, ..Samples::default() };
     let sites = weights.iter().map(|weight| Site {
         class: HOSTILE.into(),
         trace: TraceSerial(1),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hprof_base::dictionary::names;
+use hprof_base::dictionary::{names, nulls};
 use hprof_base::fact::Fact;
 use hprof_base::share::hundredths;
 use hprof_values::ObjectId;
@@ -53,7 +53,7 @@ impl PlaceEntry {
             }),
             Fact::new(names::OBJECTS, |place: &Self| place.figures.objects.into()),
             Fact::new(names::CLASS, |place: &Self| place.class.as_deref().into())
-                .or_null("the class is not in the dump"),
+                .or_null(nulls::CLASS_MISSING),
             Fact::new(names::IS_CLASS_OBJECT, |place: &Self| place.is_class_object.into()),
             Fact::new(names::OBJECT, |place: &Self| place.object().into())
                 .or_null("the place has several objects"),

@@ -7,14 +7,15 @@ use rustc_hash::FxHashMap;
 
 use hprof_jfr::NumberField::{Integer, Key};
 use hprof_jfr::metadata::Class;
+use hprof_jfr::values::{Constant, ConstantNumber};
 use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, NumberFields, Record};
 
-use super::super::events::{AllocationEvent, MonitorEvent, SampleEvent};
+use super::super::events::{AllocationEvent, MonitorEvent, SampleEvent, current_name};
 use super::heap::{HeapEventKind, HeapEvents};
 use super::names::{ConstantNames, RecordedThread};
 use super::site_sums::{SiteSums, Sum};
 use super::stacks::{ChunkStacks, ClassTable, NO_STACK, StackIndex, StackTable, chunk_problems};
-use super::{EventCount, FlightJvm, Want};
+use super::{EventCount, FlightJvm};
 
 /// Sums over the events of one chunk.
 #[derive(Debug, Default)]
@@ -25,10 +26,12 @@ pub(super) struct ChunkSums {
     pub(super) lost_stacks: u64,
     /// Names of classes by class number.
     pub(super) classes: Vec<Arc<str>>,
-    /// Number of samples by stack, for each type of sample event.
-    pub(super) samples: [FxHashMap<StackIndex, u64>; 3],
+    /// Number of samples by stack and state, for each type of sample event.
+    pub(super) samples: [FxHashMap<(StackIndex, StateNumber), u64>; SampleEvent::ALL.len()],
+    /// Names of the states of sampled threads, by number from 1.
+    pub(super) states: Vec<Arc<str>>,
     /// Allocations by stack and class, for each type of allocation event.
-    pub(super) allocations: [SiteSums; 3],
+    pub(super) allocations: [SiteSums; AllocationEvent::ALL.len()],
     /// Waits by stack and class of the monitor, for each type of wait event.
     pub(super) waits: [SiteSums; 3],
     /// Starts and ends of threads, in the order of the file.
@@ -45,6 +48,9 @@ pub(super) struct ChunkSums {
     pub(super) jvm: Option<FlightJvm>,
     pub(super) problems: Vec<String>,
 }
+
+/// Number of the state of a sampled thread; 0 if the event has none.
+pub(super) type StateNumber = u8;
 
 /// Start or end of a thread.
 #[derive(Debug, Clone)]
@@ -75,9 +81,9 @@ const NONE: &str = "";
 impl SumKind {
     /// Returns the kind of the events of a type, and the names of the fields for the class and the amounts.
     fn from_class(class: &Class) -> Option<(Self, [&'static str; 3])> {
-        let name = &*class.name;
+        let name = &*current_name(&class.name);
         if let Some(kind) = SampleEvent::ALL.iter().position(|event| event.name() == name) {
-            return Some((Self::Sample(kind), [NONE; 3]));
+            return Some((Self::Sample(kind), ["state", "samples", NONE]));
         }
         for (kind, event) in AllocationEvent::ALL.into_iter().enumerate() {
             if event.name() == name {
@@ -102,8 +108,8 @@ impl SumKind {
 }
 
 impl ChunkSums {
-    /// Reads the events of a chunk.
-    pub(super) fn read(file: &[u8], span: &ChunkSpan, want: Want) -> Result<Self, FlightError> {
+    /// Reads the events of a chunk; if `threads` is set, stacks of different threads are told apart.
+    pub(super) fn read(file: &[u8], span: &ChunkSpan, threads: bool) -> Result<Self, FlightError> {
         let chunk = Chunk::read_selecting(file, span, |class| SumKind::from_class(class).is_some())?;
         let mut sums = Self::default();
         let kinds: Vec<Option<(SumKind, SumFields)>> = (chunk.metadata.classes.iter().enumerate())
@@ -113,7 +119,7 @@ impl ChunkSums {
                 // stack.
                 let thread = match kind {
                     SumKind::Thread { .. } => NONE,
-                    _ if !want.threads => NONE,
+                    _ if !threads => NONE,
                     _ if class.field("sampledThread").is_some() => "sampledThread",
                     _ => "eventThread",
                 };
@@ -128,6 +134,7 @@ impl ChunkSums {
             names: ConstantNames::of_chunk(&chunk),
             stacks: ChunkStacks::default(),
             classes: ClassTable::default(),
+            states: StateTable::default(),
             jvm: None,
         };
         chunk.selected_events().for_each(|event| {
@@ -135,7 +142,8 @@ impl ChunkSums {
                 counting.event(*kind, fields, &event);
             }
         });
-        let Counting { stacks, classes, names, jvm, .. } = counting;
+        let Counting { stacks, classes, states, names, jvm, .. } = counting;
+        sums.states = states.names;
         sums.jvm = jvm.map(|fields| jvm_of(&fields));
         sums.lost_stacks = stacks.lost();
         sums.problems = chunk_problems(&chunk, span, &stacks, &names);
@@ -184,6 +192,7 @@ struct Counting<'c, 's> {
     names: ConstantNames,
     stacks: ChunkStacks,
     classes: ClassTable,
+    states: StateTable,
     /// Last event that describes the JVM. Only the last one is read, as each can refer to long texts.
     jvm: Option<Record<'c>>,
 }
@@ -193,10 +202,13 @@ impl<'c> Counting<'c, '_> {
         let fields = &event.fields;
         match kind {
             SumKind::Sample(kind) => {
-                let [stack, thread, ..] = fields.numbers(of);
+                let [stack, thread, state, weight, _] = fields.numbers(of);
                 let stack = self.stack(of, stack, thread);
+                let state = self.states.number(of.constant(self.chunk, 2, state), &mut self.names);
                 if let Some(samples) = self.sums.samples.get_mut(kind) {
-                    *samples.entry(stack).or_default() += 1;
+                    // One event of async-profiler stands for all samples of a thread that did not run in between.
+                    let sum = samples.entry((stack, state)).or_default();
+                    *sum = sum.saturating_add(positive(weight).unwrap_or(1));
                 }
             }
             SumKind::Allocation(kind) => {
@@ -248,6 +260,41 @@ impl<'c> Counting<'c, '_> {
 
     fn class(&mut self, of: &SumFields, class: Option<i64>) -> u32 {
         self.classes.number(of.constant(self.chunk, 2, class), &mut self.names)
+    }
+}
+
+/// Numbers of the states of sampled threads. A JVM has about 20.
+#[derive(Debug, Default)]
+struct StateTable {
+    names: Vec<Arc<str>>,
+    /// The last state that was looked up.
+    last: Option<(ConstantNumber, StateNumber)>,
+}
+
+/// Maximum number of states. All further ones count as the last one.
+const MAX_STATES: usize = 200;
+
+impl StateTable {
+    /// Returns the number of a state.
+    fn number(&mut self, state: Option<Constant<'_>>, names: &mut ConstantNames) -> StateNumber {
+        let Some((state, id)) = state.and_then(|state| Some((state, state.number()?))) else { return 0 };
+        if let Some((_, number)) = self.last.filter(|(known, _)| *known == id) {
+            return number;
+        }
+        let number = names.state(state).map_or(0, |name| self.number_of_name(name));
+        self.last = Some((id, number));
+        number
+    }
+
+    fn number_of_name(&mut self, name: Arc<str>) -> StateNumber {
+        let known = self.names.iter().position(|known| *known == name);
+        let at = known.unwrap_or_else(|| {
+            if self.names.len() < MAX_STATES {
+                self.names.push(name);
+            }
+            self.names.len() - 1
+        });
+        StateNumber::try_from(at + 1).unwrap_or(0)
     }
 }
 

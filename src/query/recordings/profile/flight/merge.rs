@@ -1,7 +1,7 @@
 //! Merges the sums of all chunks into a profile.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use hprof_format::percent::{percent, two_decimals};
@@ -11,13 +11,13 @@ use hprof_index::storage::human_bytes::group_digits;
 use hprof_jfr::{ChunkSpan, FlightError};
 use hprof_values::TraceSerial;
 
-use super::super::events::{MonitorEvent, SampleEvent, SiteEvent};
+use super::super::events::{AllocationEvent, MonitorEvent, SampleEvent, SiteEvent, state};
 use super::super::traces::StoredFrames;
-use super::chunk_sums::{ChunkSums, ThreadChange};
+use super::chunk_sums::{ChunkSums, StateNumber, ThreadChange};
 use super::heap::Collecting;
 use super::site_sums::{SiteSums, Sum};
 use super::stacks::Stack;
-use super::{EventCount, FlightFacts, FlightReport, Want};
+use super::{EventCount, FlightFacts, FlightReport, SampleState, WaitTotal, Want, rounded_ms};
 use crate::profile::{
     Origin, Profile, Samples, Site, Sites, StartedThread, ThreadEvent, TimeRow, Times, Traces, date_of_nanos,
 };
@@ -25,6 +25,9 @@ use hprof_base::sorting::SortRows;
 
 /// Maximum number of starts and ends of threads in a recording.
 const MAX_THREADS: usize = 1 << 22;
+
+/// Name in place of a class for native memory.
+const NATIVE_MEMORY: &str = "<native memory>";
 
 /// Merged sums of the chunks so far. Where the file chooses the keys, the hash is seeded.
 #[derive(Debug, Default)]
@@ -44,9 +47,12 @@ pub(super) struct MergedChunks {
     by_thread: HashMap<(u32, u32), TraceSerial>,
     classes: Vec<Arc<str>>,
     class_numbers: HashMap<Arc<str>, u32>,
-    samples: [FxHashMap<TraceSerial, u64>; 3],
+    /// Samples by trace serial number and state, for each type of sample event.
+    samples: [FxHashMap<(TraceSerial, StateNumber), u64>; SampleEvent::ALL.len()],
+    /// Names of the states of sampled threads, by number from 1.
+    states: Vec<Arc<str>>,
     /// Allocations by trace serial number and class, for each type of allocation event.
-    allocations: [SiteSums; 3],
+    allocations: [SiteSums; AllocationEvent::ALL.len()],
     waits: [SiteSums; 3],
     threads: Vec<StartedThread>,
     thread_events: Vec<ThreadEvent>,
@@ -98,13 +104,17 @@ impl MergedChunks {
                 u32::try_from(self.classes.len() - 1).unwrap_or(u32::MAX)
             }));
         }
+        let states: Vec<StateNumber> =
+            sums.states.iter().map(|name| number_of(&mut self.states, name)).collect();
         for (all, of_chunk) in self.samples.iter_mut().zip(sums.samples) {
-            for (stack, samples) in of_chunk {
-                *all.entry(serial(stack)).or_default() += samples;
+            for ((stack, state), samples) in of_chunk {
+                let state = usize::from(state).checked_sub(1).and_then(|at| states.get(at)).copied();
+                let sum = all.entry((serial(stack), state.unwrap_or(0))).or_default();
+                *sum = sum.saturating_add(samples);
             }
         }
-        let both = [(&mut self.allocations, sums.allocations), (&mut self.waits, sums.waits)];
-        for (all, of_chunk) in both.into_iter().flat_map(|(all, of_chunk)| all.iter_mut().zip(of_chunk)) {
+        let allocations = self.allocations.iter_mut().zip(sums.allocations);
+        for (all, of_chunk) in allocations.chain(self.waits.iter_mut().zip(sums.waits)) {
             for (stack, class, sum) in of_chunk.iter() {
                 let class = classes.get(class as usize).copied().unwrap_or(u32::MAX);
                 all.add(serial(stack).0, class, *sum);
@@ -195,6 +205,8 @@ impl MergedChunks {
             self.facts.problem(format!("too many starts and ends of threads: {left_out} were skipped"));
         }
         let (major, minor) = self.version;
+        self.facts.sample_states = self.sample_states(&want.states);
+        self.facts.waits = self.wait_totals();
         let mut samples = self.samples(want.samples);
         let contention = self.contention(want.monitors);
         let mut sites: VecDeque<Sites> =
@@ -230,6 +242,32 @@ impl MergedChunks {
         }
     }
 
+    /// Returns the number of samples by type and state, and which of them are counted: those in `wanted` states if it is not
+    /// empty.
+    fn sample_states(&self, wanted: &[String]) -> Vec<SampleState> {
+        let mut all = Vec::new();
+        for event in SampleEvent::ALL {
+            let mut sums: BTreeMap<StateNumber, u64> = BTreeMap::new();
+            for ((_, state), samples) in self.kind(&self.samples, event as usize) {
+                let sum = sums.entry(*state).or_default();
+                *sum = sum.saturating_add(*samples);
+            }
+            let name =
+                |state: &StateNumber| usize::from(*state).checked_sub(1).and_then(|at| self.states.get(at));
+            let names: Vec<&str> = sums.keys().filter_map(name).map(|name| &**name).collect();
+            let counted = CountedStates::new(event, &names, wanted);
+            all.extend(sums.iter().map(|(state, samples)| SampleState {
+                event,
+                number: *state,
+                state: name(state).cloned(),
+                samples: *samples,
+                is_counted: counted.contains(name(state).map(|name| &**name)),
+                is_wall_clock: counted == CountedStates::Runnable,
+            }));
+        }
+        all
+    }
+
     /// Returns the samples of the requested type; if none is requested, the samples of all alternative types, the preferred
     /// type first.
     fn samples(&self, wanted: Option<SampleEvent>) -> VecDeque<Samples> {
@@ -239,16 +277,33 @@ impl MergedChunks {
         }
     }
 
+    /// Returns the samples of a type in counted states; `None` if there are none.
     fn samples_of(&self, event: SampleEvent) -> Option<Samples> {
-        let samples = self.kind(&self.samples, event as usize);
-        if samples.is_empty() {
+        let states = self.facts.sample_states.iter().filter(|state| state.event == event && state.is_counted);
+        let counted: Vec<&SampleState> = states.collect();
+        let is_counted = |number: StateNumber| counted.iter().any(|state| state.number == number);
+        let mut sums: FxHashMap<TraceSerial, u64> = FxHashMap::default();
+        for ((trace, state), samples) in self.kind(&self.samples, event as usize) {
+            if is_counted(*state) {
+                let sum = sums.entry(*trace).or_default();
+                *sum = sum.saturating_add(*samples);
+            }
+        }
+        if sums.is_empty() {
             return None;
         }
-        let mut rows: Vec<(TraceSerial, u64)> =
-            samples.iter().map(|(trace, samples)| (*trace, *samples)).collect();
+        let mut rows: Vec<(TraceSerial, u64)> = sums.into_iter().collect();
         rows.sort_rows_by_key(|(trace, samples)| (Reverse(*samples), *trace));
-        let total = rows.iter().map(|(_, samples)| samples).sum();
-        Some(Samples { total, rows, date: self.end_date(), event: Some(event) })
+        let total = rows.iter().fold(0u64, |sum, (_, samples)| sum.saturating_add(*samples));
+        let is_wall_clock = counted.iter().any(|state| state.is_wall_clock);
+        Some(Samples {
+            total,
+            rows,
+            date: self.end_date(),
+            event: Some(event),
+            is_wall_clock,
+            ..Samples::default()
+        })
     }
 
     /// Returns the end of the recording as a date.
@@ -258,6 +313,17 @@ impl MergedChunks {
 
     fn kind<'m, T>(&self, of: &'m [T; 3], kind: usize) -> &'m T {
         of.get(kind).unwrap_or(&of[0])
+    }
+
+    fn wait_totals(&self) -> Vec<WaitTotal> {
+        let total = |event: MonitorEvent| {
+            let sums = self.kind(&self.waits, event as usize);
+            let (rows, nanos) = sums
+                .iter()
+                .fold((0u64, 0u64), |(rows, nanos), (.., sum)| (rows + 1, nanos.saturating_add(sum.amount)));
+            WaitTotal { event, nanos, rows }
+        };
+        MonitorEvent::ALL.into_iter().map(total).filter(|waits| waits.rows > 0).collect()
     }
 
     /// Returns waits of the requested type; by default of the first type that occurs.
@@ -286,8 +352,7 @@ impl MergedChunks {
             }
         });
         let rows = rows.collect();
-        let total_ms = i64::try_from(all.saturating_add(500_000) / 1_000_000).unwrap_or(i64::MAX);
-        Some(Times { total_ms, rows, date: self.end_date(), event: Some(event) })
+        Some(Times { total_ms: rounded_ms(all), rows, date: self.end_date(), event: Some(event) })
     }
 
     fn class(&self, number: u32) -> Arc<str> {
@@ -305,7 +370,7 @@ impl MergedChunks {
             return None;
         }
         let site = |(trace, class, sum): (u32, u32, &Sum)| Site {
-            class: self.class(class),
+            class: if event == SiteEvent::NativeMemory { NATIVE_MEMORY.into() } else { self.class(class) },
             trace: TraceSerial(trace),
             allocated_bytes: sum.amount,
             samples: sum.events,
@@ -332,6 +397,50 @@ impl MergedChunks {
         sites.fill_percentages();
         Some(sites)
     }
+}
+
+/// States of sampled threads whose samples are counted.
+#[derive(Debug, PartialEq, Eq)]
+enum CountedStates<'w> {
+    All,
+    /// Samples of async-profiler's CPU engine: the recording may contain wall-clock samples beside them.
+    Default,
+    /// Running threads among wall-clock samples.
+    Runnable,
+    Wanted(&'w [String]),
+}
+
+impl<'w> CountedStates<'w> {
+    /// Returns the counted states among those of an event type: the `wanted` ones if there are any.
+    fn new(event: SampleEvent, states: &[&str], wanted: &'w [String]) -> Self {
+        let has = |state| states.contains(&state);
+        match event {
+            _ if !wanted.is_empty() => Self::Wanted(wanted),
+            SampleEvent::Native | SampleEvent::CpuTime => Self::All,
+            _ if has(state::DEFAULT) => Self::Default,
+            // The JDK samples running threads only.
+            _ if event == SampleEvent::WallClock || has(state::SLEEPING) => Self::Runnable,
+            _ => Self::All,
+        }
+    }
+
+    fn contains(&self, name: Option<&str>) -> bool {
+        match self {
+            Self::All => true,
+            Self::Default => name == Some(state::DEFAULT),
+            Self::Runnable => name == Some(state::RUNNABLE),
+            Self::Wanted(wanted) => name.is_some_and(|name| wanted.iter().any(|wanted| wanted == name)),
+        }
+    }
+}
+
+/// Returns the number of a state, from 1; 0 if there are too many.
+fn number_of(states: &mut Vec<Arc<str>>, name: &Arc<str>) -> StateNumber {
+    let at = states.iter().position(|known| known == name).unwrap_or_else(|| {
+        states.push(Arc::clone(name));
+        states.len() - 1
+    });
+    StateNumber::try_from(at + 1).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use hprof_jfr::{ChunkSpan, Recording};
 
 use super::binary::Want;
+use super::events::current_name;
 pub use super::events::{AllocationEvent, MonitorEvent, SampleEvent, SiteEvent};
 use super::{Profile, Samples, Sites, ThreadEvent};
 pub use file::FlightFile;
@@ -68,6 +69,10 @@ pub struct FlightFacts {
     pub duration_nanos: i64,
     /// Numbers of events by type, most frequent first.
     pub events: Vec<EventCount>,
+    /// Numbers of CPU samples by event type and state of the thread.
+    pub sample_states: Vec<SampleState>,
+    /// Waits by type, of the types that the recording contains.
+    pub waits: Vec<WaitTotal>,
     /// JVM, if the recording describes it.
     pub jvm: Option<FlightJvm>,
     /// Number of distinct stacks of which the JVM recorded only the innermost frames.
@@ -93,6 +98,34 @@ pub struct EventCount {
     pub bytes: u64,
 }
 
+/// Number of the samples of one type of event in one state of the thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SampleState {
+    /// Type of the events.
+    pub event: SampleEvent,
+    /// Number of the state in the recording; 0 if the events have none.
+    number: u8,
+    /// Name of the state, such as `STATE_RUNNABLE`.
+    pub state: Option<Arc<str>>,
+    /// Number of samples.
+    pub samples: u64,
+    /// `true` if they are counted as CPU samples.
+    pub is_counted: bool,
+    /// `true` if samples of the event type were taken in real time, and running threads are counted.
+    pub is_wall_clock: bool,
+}
+
+/// Waits of one type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitTotal {
+    /// Type of the events.
+    pub event: MonitorEvent,
+    /// Total time in nanoseconds.
+    pub nanos: u64,
+    /// Number of distinct pairs of a stack and the class of the monitor.
+    pub rows: u64,
+}
+
 /// JVM as described by itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FlightJvm {
@@ -111,7 +144,14 @@ pub struct FlightJvm {
 impl FlightFacts {
     /// Returns the number of events of a type.
     pub fn events_of(&self, name: &str) -> u64 {
-        self.events.iter().find(|count| &*count.name == name).map_or(0, |count| count.events)
+        let same = self.events.iter().filter(|count| current_name(&count.name) == name);
+        same.fold(0, |sum, count| sum.saturating_add(count.events))
+    }
+
+    /// Returns the total in milliseconds and the number of rows of the waits of a type; `None` if there are none.
+    pub fn wait_total(&self, event: MonitorEvent) -> Option<(i64, u64)> {
+        let waits = self.waits.iter().find(|waits| waits.event == event)?;
+        Some((rounded_ms(waits.nanos), waits.rows))
     }
 
     /// Returns the number of lost samples according to the JVM, for one type of samples.
@@ -127,6 +167,11 @@ impl FlightFacts {
     }
 }
 
+/// Converts nanoseconds to milliseconds, rounded.
+fn rounded_ms(nanos: u64) -> i64 {
+    i64::try_from(nanos.saturating_add(500_000) / 1_000_000).unwrap_or(i64::MAX)
+}
+
 /// Reads a recording. `unpack_error` is the error that ended the unpacking of a compressed recording early.
 pub fn read(recording: &Recording<'_>, unpack_error: Option<&str>, want: Want) -> FlightReport {
     let mut merged = MergedChunks::default();
@@ -136,7 +181,8 @@ pub fn read(recording: &Recording<'_>, unpack_error: Option<&str>, want: Want) -
     for problem in recording.problems() {
         merged.facts.problem(problem);
     }
-    let read = |span: &ChunkSpan| ChunkSums::read(recording.bytes(), span, want);
+    let threads = want.threads;
+    let read = |span: &ChunkSpan| ChunkSums::read(recording.bytes(), span, threads);
     map_in_order(recording.chunks(), read, |span, sums| merged.add(span, sums));
     merged.finish(want)
 }

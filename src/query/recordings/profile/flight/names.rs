@@ -11,6 +11,9 @@ use super::constants::ConstantMap;
 /// Maximum length of a name in bytes, as in class files (JVMS 4.4.7). Longer names are truncated.
 pub(super) const MAX_NAME: usize = 0xffff;
 
+/// Maximum length of the name of a state in bytes. Longer names are truncated.
+const MAX_STATE: usize = 64;
+
 /// Names of a method's class and of the method.
 pub(super) type MethodName = (Option<Arc<str>>, Option<Arc<str>>);
 
@@ -49,6 +52,7 @@ pub(super) struct ConstantNames {
     threads: ConstantMap<Arc<RecordedThread>>,
     groups: ConstantMap<GroupName>,
     group_names: ConstantMap<Option<Arc<str>>>,
+    states: ConstantMap<Option<Arc<str>>>,
     budget: NameBudget,
 }
 
@@ -71,6 +75,7 @@ impl ConstantNames {
             threads: ConstantMap::default(),
             groups: ConstantMap::default(),
             group_names: ConstantMap::default(),
+            states: ConstantMap::default(),
             budget: NameBudget { left: max_bytes, left_out: 0 },
         }
     }
@@ -96,6 +101,17 @@ impl ConstantNames {
         let name =
             class.record().and_then(|class| symbol(&class, &mut self.class_names, &mut self.budget, source));
         self.classes.insert(&class, name.clone());
+        name
+    }
+
+    /// Returns the name of the state of a sampled thread, such as `STATE_RUNNABLE`.
+    pub(super) fn state(&mut self, state: Constant<'_>) -> Option<Arc<str>> {
+        if let Some(known) = self.states.get(&state) {
+            return known.clone();
+        }
+        let name =
+            state.record().and_then(|state| state.text("name", MAX_STATE)).map(|name| Arc::from(&*name));
+        self.states.insert(&state, name.clone());
         name
     }
 

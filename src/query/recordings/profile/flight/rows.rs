@@ -12,7 +12,7 @@ use hprof_jfr::{Chunk, NumberField, NumberFields};
 use super::names::ConstantNames;
 use super::stacks::ChunkStacks;
 use crate::profile::Frame;
-use crate::profile::events::AllocationEvent;
+use crate::profile::events::{AllocationEvent, SampleEvent, current_name};
 
 /// Value that many events share, with an ID.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +41,8 @@ pub struct EventRow<'e> {
     pub class: Option<Shared<&'e str>>,
     /// Bytes that an allocation sample represents.
     pub bytes: Option<u64>,
+    /// State of the sampled thread, such as `STATE_RUNNABLE`.
+    pub state: Option<Shared<&'e str>>,
 }
 
 /// Maximum size in bytes of the names of classes, methods and threads of the visited events, mostly those of a part of a chunk
@@ -50,36 +52,41 @@ const MAX_NAMES: usize = 1 << 24;
 /// Names of the fields that contain a class.
 const CLASSES: [&str; 5] = ["objectClass", "monitorClass", "parkedClass", "thrownClass", "loadedClass"];
 
-/// Returns the fields of a row: start, duration, thread, stack, class, and bytes. Of the bytes, the first that are not 0 count.
-fn fields(class: &Class) -> [NumberField<'static>; 7] {
+/// Returns the fields of a row: start, duration, thread, stack, class, state, and bytes. Of the bytes, the first that are not
+/// 0 count.
+fn fields(class: &Class) -> [NumberField<'static>; 8] {
     let first = |names: &[&'static str]| {
         names.iter().copied().find(|name| class.field(name).is_some()).unwrap_or_default()
     };
     // A sample is taken by another thread; starts and ends of threads are about a thread.
     let thread = first(&["sampledThread", "thread", "eventThread"]);
     // Fields of other types can have these names, too.
-    let allocation = AllocationEvent::ALL.into_iter().find(|event| event.name() == &*class.name);
+    let allocation = AllocationEvent::ALL.into_iter().find(|event| event.name() == current_name(&class.name));
     let [bytes, or_else] = allocation.map_or([""; 2], AllocationEvent::weights);
     let [start, duration, bytes, or_else] = ["startTime", "duration", bytes, or_else].map(Integer);
-    let [thread, stack, about] = [thread, "stackTrace", first(&CLASSES)].map(Key);
-    [start, duration, thread, stack, about, bytes, or_else]
+    let is_sample = SampleEvent::ALL.iter().any(|event| event.name() == current_name(&class.name));
+    let state = if is_sample { "state" } else { "" };
+    let [thread, stack, about, state] = [thread, "stackTrace", first(&CLASSES), state].map(Key);
+    [start, duration, thread, stack, about, state, bytes, or_else]
 }
 
 /// Visits the events of a chunk whose types are described and that start in a range of offsets in the chunk, in the order of
 /// the file. The range begins at the start of an event; earlier events are not read.
 pub fn visit(chunk: &Chunk<'_>, starts: Range<usize>, mut visit: impl FnMut(EventRow<'_>)) {
-    let mut selections: FxHashMap<usize, NumberFields<7>> = FxHashMap::default();
+    let mut selections: FxHashMap<usize, NumberFields<8>> = FxHashMap::default();
     let (mut names, mut stacks) = (ConstantNames::of_chunk(chunk).at_most(MAX_NAMES), ChunkStacks::default());
     for event in chunk.events_in(starts) {
         let Some(class) = event.fields.class() else { continue };
         let selection =
             selections.entry(event.class).or_insert_with(|| chunk.numbers(event.class, fields(class)));
-        let [start, duration, thread, stack, about, bytes, or_else] = event.fields.numbers(selection);
+        let [start, duration, thread, stack, about, state, bytes, or_else] = event.fields.numbers(selection);
         let thread = selection.constant(chunk, 2, thread);
         let thread = thread.and_then(|thread| Some((thread.number()?, names.thread(thread)?)));
         let thread = thread.filter(|(_, thread)| !thread.name.is_empty());
         let named = selection.constant(chunk, 4, about);
         let named = named.and_then(|class| Some((class.number()?, names.class(class)?)));
+        let state = selection.constant(chunk, 5, state);
+        let state = state.and_then(|state| Some((state.number()?, names.state(state)?)));
         let top = selection.constant(chunk, 3, stack);
         let top = top.and_then(|trace| stacks.innermost(trace, &mut names));
         let bytes = [bytes, or_else].into_iter().filter_map(|bytes| u64::try_from(bytes?).ok());
@@ -90,6 +97,7 @@ pub fn visit(chunk: &Chunk<'_>, starts: Range<usize>, mut visit: impl FnMut(Even
             thread: thread.as_ref().map(|(id, thread)| Shared { id: *id, value: &*thread.name }),
             top: top.map(|(number, value)| Shared { id: constant_number(number as usize), value }),
             class: named.as_ref().map(|(id, name)| Shared { id: *id, value: &**name }),
+            state: state.as_ref().map(|(id, name)| Shared { id: *id, value: &**name }),
             bytes: bytes
                 .fold(None, |found: Option<u64>, bytes| found.filter(|found| *found > 0).or(Some(bytes))),
         });

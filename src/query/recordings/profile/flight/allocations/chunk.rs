@@ -7,7 +7,7 @@ use hprof_jfr::NumberField::{Integer, Key};
 use hprof_jfr::metadata::Class;
 use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, NumberFields, Record};
 
-use super::super::AllocationEvent;
+use super::super::super::events::{AllocationEvent, current_name};
 use super::super::chunk_sums::MAX_JVM_TEXT;
 use super::super::heap::{HeapEventKind, HeapEvents};
 use super::super::names::ConstantNames;
@@ -67,12 +67,13 @@ type AllocationFields = NumberFields<6>;
 impl ChunkEventKind {
     /// Returns the kind of the events of a type, and the names of the fields after the stack.
     fn from_class(class: &Class) -> Option<(Self, [&'static str; 5])> {
-        if let Some(event) = AllocationEvent::ALL.into_iter().find(|event| event.name() == &*class.name) {
+        let name = current_name(&class.name);
+        if let Some(event) = AllocationEvent::ALL.into_iter().find(|event| event.name() == name) {
             let [first, second] = event.weights();
             let names = ["startTime", "objectClass", first, second, "allocationSize"];
             return Some((Self::Allocation(event), names));
         }
-        let kind = match &*class.name {
+        let kind = match &*name {
             "jdk.OldObjectSample" => Self::OldObject,
             "jdk.JVMInformation" => Self::Jvm,
             "jdk.ActiveRecording" => Self::Recording,
