@@ -82,9 +82,15 @@ pub fn helper() -> &'static Path {
     static HELPER: OnceLock<PathBuf> = OnceLock::new();
     HELPER.get_or_init(|| {
         let mut cargo = Command::new(env!("CARGO"));
-        cargo
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .args(["test", "--no-run", "--locked", "-p", "hprof-helper", "--test", "helper"]);
+        cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args([
+            "test",
+            "--no-run",
+            "--locked",
+            "-p",
+            "hprof-helper",
+            "--test",
+            "helper",
+        ]);
         let output = cargo.args(["--message-format", "json"]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let messages = String::from_utf8(output.stdout).unwrap();

@@ -334,10 +334,7 @@ fn names_of_two_dumps_that_differ_in_case_only_are_one() {
     for plain in ["\"com.two\"", "\"com.Two\""] {
         for tables in [[plain, "old.\"com.two\""], ["old.\"com.two\"", plain]] {
             let said = ask(&tables).unwrap_err();
-            assert!(
-                said.contains("is ambiguous: several names differ only in case"),
-                "{tables:?}: {said}"
-            );
+            assert!(said.contains("is ambiguous: several names differ only in case"), "{tables:?}: {said}");
         }
     }
     assert_eq!(ask(&["\"com.FOO+\"", "old.\"com.Foo+\""]).as_deref(), Ok("3,5"));

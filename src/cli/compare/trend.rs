@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::cli::prelude::*;
 use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::heap_columns::heap_trend;
-use crate::cli::shared::recording::{RecordedInput, RecordedProfile};
+use crate::cli::shared::recording::{RecordedInput, RecordedProfile, UNREAD};
 use hprof_index::Heap;
 use hprof_index::layout::sizes::Sizes;
 use hprof_query::compare::Growth;
@@ -275,7 +275,7 @@ fn headline(summary: &TrendSummary<'_>) -> String {
     let dumps = format!("{} dumps{time}: {}", summary.dumps.len(), names.join(", "));
     let recordings = summary.recordings.iter().map(|recorded| {
         let trend = recorded.heap_over_time().and_then(HeapOverTime::trend);
-        let none = recorded.why_none("no collections").to_owned();
+        let none = if recorded.is_damaged() { UNREAD } else { "no collections" }.to_owned();
         let says = trend.map_or(none, |trend| escape::text(&trend.to_string()).into_owned());
         format!("{}: {says}", file_name(recorded.path()))
     });

@@ -432,7 +432,7 @@ fn state_columns<'a>() -> Columns<'a, SampleState> {
         Column::new(names::SAMPLED_STATE, |state: &SampleState| state.state.as_deref().into())
             .or_null("the events have no state"),
         Column::new(names::SAMPLES, |state: &SampleState| state.samples.into()),
-        Column::new(names::IS_COUNTED, |state: &SampleState| state.is_counted.into()),
+        Column::new(names::IS_COUNTED_SAMPLE, |state: &SampleState| state.is_counted.into()),
     ])
 }
 

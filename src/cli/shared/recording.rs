@@ -88,7 +88,7 @@ impl RecordedInput {
 
     /// Opens the file and prints notes about it.
     pub(crate) fn open(&self, cx: &RunContext, want: Want) -> anyhow::Result<RecordedProfile> {
-        if let Some(recorded) = self.open_flight(cx, want)? {
+        if let Some(recorded) = self.open_flight(cx, want.clone())? {
             return Ok(recorded);
         }
         if let Some((_, recorded)) = self.open_text(cx)? {
@@ -278,6 +278,8 @@ impl RecordedInput {
     }
 }
 
+/// Reason why a damaged recording lacks events.
+pub(crate) const UNREAD: &str = "damaged regions were not read";
 /// Events that contain the tables of a chunk, not data.
 const TABLES: [&str; 2] = ["jdk.Metadata", "jdk.Checkpoint"];
 /// Maximum number of event types named where a recording lacks those that were asked for.
@@ -340,7 +342,7 @@ impl RecordedProfile {
     pub(crate) fn why_none(&self) -> String {
         let RecordedFile::Flight { report, .. } = &self.file else { return String::new() };
         if self.is_damaged() {
-            return "damaged regions were not read".to_owned();
+            return UNREAD.to_owned();
         }
         let is_data = |count: &&EventCount| !TABLES.contains(&&*count.name);
         let types: Vec<&EventCount> = report.facts.events.iter().filter(is_data).collect();

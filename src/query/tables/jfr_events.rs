@@ -208,7 +208,9 @@ mod tests {
             add(&chunk, 0..usize::MAX, (ColumnSet::ALL, hides), &mut batch);
             let thread = if hides { HIDDEN } else { "worker" };
             let cells = NAMES.map(|at| batch.cell(6, at));
-            assert_eq!(cells, ["jdk.ObjectAllocationSample", thread, "a.B.run", "byte[]"].map(Cell::Text));
+            let [names @ .., state] = cells;
+            assert_eq!(names, ["jdk.ObjectAllocationSample", thread, "a.B.run", "byte[]"].map(Cell::Text));
+            assert_eq!(state, Cell::Null);
             assert_eq!((batch.rows, batch.cell(0, CLASS)), (21, Cell::Null));
             for at in NAMES {
                 let Values::Names { names, numbers, .. } = &batch.columns[at] else {

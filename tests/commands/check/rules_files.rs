@@ -165,7 +165,7 @@ fn what_init_writes_passes_on_the_same_dump() {
     let before = fs::read(&rules).unwrap();
     let output = place.run(&["check", "--init", IDLE, "-o", &rules]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("mine.toml already exists; use another name"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("mine.toml already exists; remove it"), "{}", stderr(&output));
     assert_eq!(fs::read(&rules).unwrap(), before);
     assert_eq!(place.run(&["check", "--init", IDLE, "--format", "json"]).status.code(), Some(2));
 }

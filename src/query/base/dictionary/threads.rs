@@ -132,7 +132,7 @@ names! {
     CPU_TIME: Record, "CPU TIME";
     SAMPLE_STATES: Records, "CPU samples of a recording by event type and state of the thread";
     SAMPLED_STATE: Text, "state of the sampled thread, as the recording names it, such as `STATE_RUNNABLE`";
-    IS_COUNTED: Boolean, "whether the samples are counted as CPU samples";
+    IS_COUNTED_SAMPLE: Boolean, "whether the samples are counted as CPU samples";
     IS_WALL_CLOCK: Boolean, "whether the samples were taken in real time, and only those of running threads are counted";
     CONTENTION: Record, "MONITOR TIME; in recordings of Flight Recorder, time in which threads waited to enter monitors (`jdk.JavaMonitorEnter`)";
     MONITOR_WAITS: Record, "time in which threads waited to be notified (`jdk.JavaMonitorWait`)";

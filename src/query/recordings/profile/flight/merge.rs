@@ -311,7 +311,7 @@ impl MergedChunks {
         date_of_nanos(self.facts.end_nanos)
     }
 
-    fn kind<'m, T>(&self, of: &'m [T; 3], kind: usize) -> &'m T {
+    fn kind<'m, T, const N: usize>(&self, of: &'m [T; N], kind: usize) -> &'m T {
         of.get(kind).unwrap_or(&of[0])
     }
 
