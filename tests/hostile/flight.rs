@@ -24,7 +24,7 @@ fn survive(bytes: &[u8], what: &dyn Fn() -> String) -> bool {
     let start = Instant::now();
     let Ok(recording) = Recording::new(bytes) else { return false };
     let want = Want { sites: true, traces: true, threads: true, ..Want::default() };
-    let report = flight::read(&recording, None, want);
+    let report = flight::read(&recording, None, want.clone());
     let again = flight::read(&recording, None, want);
     assert_eq!(report.profile, again.profile, "{}", what());
     assert_eq!(report.facts, again.facts, "{}", what());

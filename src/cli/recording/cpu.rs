@@ -9,7 +9,7 @@ use crate::cli::shared::stack::{FrameFilter, StackArgs};
 use crate::cli::shared::{args, facts};
 use hprof_query::recordings::cpu::{self, CpuGroupBy, CpuOrder, CpuQuery, GroupRow, RankedSamples};
 use hprof_query::recordings::profile::binary::Want;
-use hprof_query::recordings::profile::flight::{FlightFacts, SampleEvent, SampleState};
+use hprof_query::recordings::profile::flight::{FlightFacts, SampleEvent, SampleState, state_word};
 use hprof_query::recordings::profile::{Profile, Samples, Traces};
 
 use super::columns::{self, RecordingSummary};
@@ -159,11 +159,11 @@ pub(crate) fn run(cx: &RunContext, args: &CpuArgs) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Parses the name of a state, with or without its prefix.
+/// Parses the name of a state, with or without its prefix, which is removed.
 fn state_name(text: &str) -> Result<String, String> {
     let name = text.to_ascii_uppercase().replace('-', "_");
-    let name = name.strip_prefix("STATE_").unwrap_or(&name);
-    if name.is_empty() { Err("expected the name of a state".to_owned()) } else { Ok(format!("STATE_{name}")) }
+    let name = state_word(&name);
+    if name.is_empty() { Err("expected the name of a state".to_owned()) } else { Ok(name.to_owned()) }
 }
 
 /// Checks that the recording contains samples in each requested state.
@@ -172,7 +172,7 @@ fn check_states(facts: &FlightFacts, args: &CpuArgs) -> anyhow::Result<()> {
     let named = |state: &SampleState| Some((Arc::clone(state.state.as_ref()?), state.samples));
     let there: Vec<_> = facts.sample_states.iter().filter(of_event).filter_map(named).collect();
     for wanted in &args.state {
-        if !there.iter().any(|(name, _)| **name == **wanted) {
+        if !there.iter().any(|(name, _)| state_word(name) == wanted) {
             let shown = there.iter().map(|(name, samples)| format!("{name} ({})", group_digits(*samples)));
             let shown = shown.collect::<Vec<_>>().join(", ");
             let shown = if shown.is_empty() { "samples without states".to_owned() } else { shown };

@@ -151,14 +151,19 @@ impl MonitorEvent {
 }
 
 /// States in which async-profiler writes samples (`ThreadState` in its `flightRecorder.cpp`). Its CPU engine does not look at
-/// the thread's state, its wall-clock engine tells running threads from sleeping ones.
+/// the thread's state, its wall-clock engine tells running threads from sleeping ones. Names are without their prefix.
 pub(super) mod state {
     /// Sample of the CPU engine.
-    pub(in super::super) const DEFAULT: &str = "STATE_DEFAULT";
+    pub(in super::super) const DEFAULT: &str = "DEFAULT";
     /// Thread that was running.
-    pub(in super::super) const RUNNABLE: &str = "STATE_RUNNABLE";
+    pub(in super::super) const RUNNABLE: &str = "RUNNABLE";
     /// Thread that was not running.
-    pub(in super::super) const SLEEPING: &str = "STATE_SLEEPING";
+    pub(in super::super) const SLEEPING: &str = "SLEEPING";
+}
+
+/// Returns the name of a thread's state without its prefix, which Datadog's profiler does not write.
+pub fn state_word(name: &str) -> &str {
+    name.strip_prefix("STATE_").unwrap_or(name)
 }
 
 /// Returns the name that JDK 11 and later give an event type: JDK 9 and 10 had another prefix.

@@ -11,7 +11,7 @@ use hprof_index::storage::human_bytes::group_digits;
 use hprof_jfr::{ChunkSpan, FlightError};
 use hprof_values::TraceSerial;
 
-use super::super::events::{AllocationEvent, MonitorEvent, SampleEvent, SiteEvent, state};
+use super::super::events::{AllocationEvent, MonitorEvent, SampleEvent, SiteEvent, state, state_word};
 use super::super::traces::StoredFrames;
 use super::chunk_sums::{ChunkSums, StateNumber, ThreadChange};
 use super::heap::Collecting;
@@ -254,14 +254,14 @@ impl MergedChunks {
             }
             let name =
                 |state: &StateNumber| usize::from(*state).checked_sub(1).and_then(|at| self.states.get(at));
-            let names: Vec<&str> = sums.keys().filter_map(name).map(|name| &**name).collect();
+            let names: Vec<&str> = sums.keys().filter_map(name).map(|name| state_word(name)).collect();
             let counted = CountedStates::new(event, &names, wanted);
             all.extend(sums.iter().map(|(state, samples)| SampleState {
                 event,
                 number: *state,
                 state: name(state).cloned(),
                 samples: *samples,
-                is_counted: counted.contains(name(state).map(|name| &**name)),
+                is_counted: counted.contains(name(state).map(|name| state_word(name))),
                 is_wall_clock: counted == CountedStates::Runnable,
             }));
         }
@@ -429,7 +429,9 @@ impl<'w> CountedStates<'w> {
             Self::All => true,
             Self::Default => name == Some(state::DEFAULT),
             Self::Runnable => name == Some(state::RUNNABLE),
-            Self::Wanted(wanted) => name.is_some_and(|name| wanted.iter().any(|wanted| wanted == name)),
+            Self::Wanted(wanted) => {
+                name.is_some_and(|name| wanted.iter().any(|wanted| state_word(wanted) == name))
+            }
         }
     }
 }

@@ -25,7 +25,7 @@ use hprof_jfr::{ChunkSpan, Recording};
 
 use super::binary::Want;
 use super::events::current_name;
-pub use super::events::{AllocationEvent, MonitorEvent, SampleEvent, SiteEvent};
+pub use super::events::{AllocationEvent, MonitorEvent, SampleEvent, SiteEvent, state_word};
 use super::{Profile, Samples, Sites, ThreadEvent};
 pub use file::FlightFile;
 
