@@ -16,7 +16,7 @@ pub fn flight(bytes: &[u8]) {
     }
     assert!(recording.problems().iter().all(|problem| problem.offset <= bytes.len() as u64));
     let want = Want { sites: true, traces: true, threads: true, ..Want::default() };
-    let read = || flight::read(&recording, None, want);
+    let read = || flight::read(&recording, None, want.clone());
     let [one, two] = [false, true].map(|two| with_threads(two, read));
     assert_eq!(one.profile, two.profile, "one thread and two read different profiles");
     assert_eq!(one.facts, two.facts);

@@ -10,6 +10,7 @@ use hprof_query::recordings::profile::flight::SiteEvent;
 use hprof_query::recordings::profile::{Origin, Sites, Traces};
 use hprof_query::recordings::sites::{self, RankedSite, SiteOrder, SiteQuery, Totals};
 use hprof_query::recordings::stack_filter::StackFilter;
+use hprof_report::number::format_count;
 use hprof_values::TraceSerial;
 
 use super::columns::{self, RecordingSummary};
@@ -117,11 +118,9 @@ fn notes(cx: &RunContext, recorded: &RecordedProfile, args: &SitesArgs) {
         Some(Origin::Recorded) => {}
         Some(Origin::Sampled) => {
             let samples = recorded.profile.sites.iter().flat_map(|sites| &sites.rows).map(|site| site.samples);
-            let samples = group_digits(samples.sum());
-            args.input.note(
-                cx,
-                &format!("allocated bytes are estimated from {samples} samples; live objects are unknown"),
-            );
+            let samples = format_count(samples.sum(), "sample");
+            args.input
+                .note(cx, &format!("allocated bytes are estimated from {samples}; live objects are unknown"));
         }
         Some(Origin::Objects) => args.input.note(
             cx,

@@ -187,7 +187,7 @@ fn times_are_estimated() {
     ];
     let mut profile = Profile {
         traces: traces(&[&["main"], &["main", "x"]]),
-        times: Some(Times { total_ms: 2000, rows, ..Samples::default() }),
+        times: Some(Times { total_ms: 2000, rows, ..Times::default() }),
         ..Profile::default()
     };
     let question = StackQuery::new(StackWeight::CpuTime);

@@ -11,7 +11,9 @@ use hprof_index::storage::human_bytes::group_digits;
 use hprof_jfr::{ChunkSpan, FlightError};
 use hprof_values::TraceSerial;
 
-use super::super::events::{AllocationEvent, MonitorEvent, SampleEvent, SiteEvent, state, state_word};
+use super::super::events::{
+    AllocationEvent, MonitorEvent, SampleEvent, SiteEvent, current_name, state, state_word,
+};
 use super::super::traces::StoredFrames;
 use super::chunk_sums::{ChunkSums, StateNumber, ThreadChange};
 use super::heap::Collecting;
@@ -245,6 +247,8 @@ impl MergedChunks {
     /// Returns the number of samples by type and state, and which of them are counted: those in `wanted` states if it is not
     /// empty.
     fn sample_states(&self, wanted: &[String]) -> Vec<SampleState> {
+        // JDK 9 and 10, whose names of types no other profiler writes.
+        let is_of_jdk = self.facts.events.iter().any(|count| current_name(&count.name) != *count.name);
         let mut all = Vec::new();
         for event in SampleEvent::ALL {
             let mut sums: BTreeMap<StateNumber, u64> = BTreeMap::new();
@@ -255,7 +259,7 @@ impl MergedChunks {
             let name =
                 |state: &StateNumber| usize::from(*state).checked_sub(1).and_then(|at| self.states.get(at));
             let names: Vec<&str> = sums.keys().filter_map(name).map(|name| state_word(name)).collect();
-            let counted = CountedStates::new(event, &names, wanted);
+            let counted = CountedStates::new(event, if is_of_jdk { &[] } else { &names }, wanted);
             all.extend(sums.iter().map(|(state, samples)| SampleState {
                 event,
                 number: *state,
