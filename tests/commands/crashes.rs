@@ -331,7 +331,7 @@ fn a_dump_that_is_written_to_while_it_is_read_is_an_error() {
     file.set_len(fs::metadata(&place.dump).unwrap().len() + 1).unwrap();
     let output = finish(child);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("the file changed while it was read"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the file is still being written"), "{}", stderr(&output));
 }
 
 #[test]

@@ -296,7 +296,7 @@ fn headers_that_are_none() {
         (with("JAVA PROFILE 1.0.4\0", 8), "version"),
         (with("JAVA PROFILE 2.0\0", 8), "not a heap dump"),
         (with("java profile 1.0.2\0", 8), "not a heap dump"),
-        (b"JAVA PROFILE 1.0.2".to_vec(), "not a heap dump"),
+        (b"JAVA PROFILE 1.0.2".to_vec(), "header is truncated"),
         (b"JAVA PROFILE 1.0.2\0\0\0".to_vec(), "header is truncated"),
     ] {
         let dump = Dump::of(&bytes);

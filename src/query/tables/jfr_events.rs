@@ -58,7 +58,7 @@ pub(super) fn definition() -> Definition {
     let none = "events of this type have no such value";
     Definition {
         name: "jfr_events".into(),
-        meaning: "An event of the Flight Recorder recording given with `--recording`".into(),
+        meaning: "An event of the Flight Recorder recording that is given beside the dump".into(),
         order: "as in the file".into(),
         columns: vec![
             Column::new(names::EVENT).few(),

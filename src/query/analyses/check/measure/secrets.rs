@@ -10,7 +10,7 @@ use hprof_base::naming::suggestions;
 pub(super) const DEFINITION: MeasureKind = MeasureKind {
     name: "secrets",
     unit: Unit::Count,
-    of: OfRequirement::Optional("the ID of a rule of `hprof-cli secrets`, for example \"jwt\""),
+    of: OfRequirement::Optional("the ID of a rule about secrets, for example \"jwt\""),
     check,
     subject,
     measure,
