@@ -265,7 +265,12 @@ fn odd(overview: &Overview) -> Vec<String> {
     let mut all = Vec::new();
     let (_, garbage) = overview.unreachable;
     if garbage.saturating_mul(100) > overview.info.shallow_bytes.saturating_mul(MUCH_GARBAGE) {
-        all.push(format!("{} of the heap is unreachable", percent(garbage, overview.info.shallow_bytes)));
+        let lacking = match overview.info.extent.retained {
+            RetainedSizes::OfStatedRoots => ", but may be alive: kinds of GC roots are missing",
+            _ => "",
+        };
+        let part = percent(garbage, overview.info.shallow_bytes);
+        all.push(format!("{part} of the heap is unreachable{lacking}"));
     }
     all.extend(waste_share(overview));
     if let Some(waiting) = odd.finalizer_queue.filter(|waiting| *waiting >= MANY_FINALIZABLE) {

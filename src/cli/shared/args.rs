@@ -285,7 +285,9 @@ impl Input {
         if !self.quiet {
             messages::about_no_heap(cx, &opened.0);
         }
-        if opened.1.roots.boot_classes_assumed && !self.quiet {
+        if opened.0.summary().lacks_roots() && !self.quiet {
+            cx.emit("note", doctor::ROOTS_LACKING);
+        } else if opened.1.roots.boot_classes_assumed && !self.quiet {
             cx.emit(
                 "note",
                 "the dump contains no sticky class roots: all classes of the boot loader count as roots",

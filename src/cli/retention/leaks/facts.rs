@@ -25,8 +25,11 @@ pub(super) fn lines(told: &LeaksReport) -> Vec<String> {
         let why = if told.is_damaged {
             "the dump is damaged, and objects whose GC roots are missing count as unreachable, even if they are a \
              leak"
+                .to_owned()
+        } else if leaks.lacks_roots {
+            format!("{LACKING_ROOTS}; objects that only these hold count as unreachable, even if they are a leak")
         } else {
-            "garbage that has not been collected yet, not a leak: leaked objects are reachable"
+            "garbage that has not been collected yet, not a leak: leaked objects are reachable".to_owned()
         };
         all.push(format!(
             "{} of the heap is unreachable ({}): {why}.",
