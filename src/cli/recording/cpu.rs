@@ -70,12 +70,12 @@ pub(crate) struct CpuArgs {
     #[arg(long, value_name = "KIND", value_parser = keys(EVENT), help_heading = "Input")]
     event: Option<SampleEvent>,
 
-    /// Count the samples of threads in these states, for example STATE_SLEEPING [default: running threads]
+    /// Only threads in these states, for example STATE_SLEEPING [default: running threads]
     ///
     /// async-profiler writes samples of its CPU engine in STATE_DEFAULT, and wall-clock samples in STATE_RUNNABLE and
     /// STATE_SLEEPING. By default, STATE_DEFAULT is counted if there is any, else STATE_RUNNABLE. In recordings of the JDK,
     /// all samples are counted. The prefix STATE_ can be omitted.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = state_name, help_heading = "Filter")]
+    #[arg(long, value_name = "STATE,...", value_delimiter = ',', value_parser = state_name, help_heading = "Filter")]
     state: Vec<String>,
 
     #[command(flatten)]
