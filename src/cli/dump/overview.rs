@@ -10,6 +10,7 @@ use crate::cli::shared::holder::{self, cut};
 use crate::cli::shared::output;
 use hprof_index::Error;
 use hprof_input::file::TextFile;
+use hprof_query::dump::doctor::RetainedSizes;
 use hprof_query::heap_facts::{MANY_FINALIZABLE, MUCH_GARBAGE, is_much_direct};
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::loaders::MANY_LOADERS;

@@ -14,6 +14,7 @@ use hprof_index::layout::object_layout::LayoutOverride;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::storage::memory;
 use hprof_index::{DumpGraph, Error, Heap, ObjectGraph, Options, Progress};
+use hprof_query::dump::doctor;
 use hprof_query::objects::condition::size;
 use hprof_query::objects::selection::Selection;
 use hprof_report::Format;

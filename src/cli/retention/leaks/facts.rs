@@ -6,6 +6,7 @@ use hprof_query::leaks::off_heap::OffHeap;
 use hprof_report::escape;
 use hprof_report::number::{format_count, human_bytes, percent};
 
+use super::words::LACKING_ROOTS;
 use super::{LeaksReport, claim, loaders, words};
 
 /// Divisor of the heap: a thread that retains less than this part (1 percent) is not the reason that memory ran out.
@@ -27,7 +28,9 @@ pub(super) fn lines(told: &LeaksReport) -> Vec<String> {
              leak"
                 .to_owned()
         } else if leaks.lacks_roots {
-            format!("{LACKING_ROOTS}; objects that only these hold count as unreachable, even if they are a leak")
+            format!(
+                "{LACKING_ROOTS}; objects that only these hold count as unreachable, even if they are a leak"
+            )
         } else {
             "garbage that has not been collected yet, not a leak: leaked objects are reachable".to_owned()
         };

@@ -26,7 +26,8 @@ use super::parts::{NAMED_PARTS, elements, local_text, parts, place, pool};
 /// Suffix if only soft references lead to what accumulates.
 const BEHIND_SOFT: &str = " behind soft references, which the JVM may clear";
 /// Reason why unreachable objects may be alive.
-pub(crate) const LACKING_ROOTS: &str = "the dump contains no GC roots of stack frames, JNI globals and boot classes";
+pub(crate) const LACKING_ROOTS: &str =
+    "the dump contains no GC roots of stack frames, JNI globals and boot classes";
 /// Maximum number of threads of a queue that a sentence names.
 const NAMED_THREADS: usize = 3;
 

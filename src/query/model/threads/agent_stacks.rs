@@ -48,8 +48,7 @@ pub(super) fn assign(
     let mut next = stacks.iter().peekable();
     let mut assigned = Vec::with_capacity(threads.len());
     for (thread, name) in threads {
-        let is_hidden = may_hide(name)
-            && (visible == 0 || next.peek().is_none_or(|stack| stack.has_frames));
+        let is_hidden = may_hide(name) && (visible == 0 || next.peek().is_none_or(|stack| stack.has_frames));
         let stack = if is_hidden { None } else { Some(next.next()?) };
         visible -= usize::from(may_hide(name) && !is_hidden);
         assigned.push((*thread, stack.map(|stack| stack.trace)));
@@ -80,10 +79,7 @@ mod tests {
     #[test]
     fn visible_threads_have_the_stacks_in_their_order() {
         let names = ["main", "Signal Dispatcher", "Service Thread", "C2 CompilerThread0", "worker"];
-        assert_eq!(
-            assigned(&names, &[true, false, true]),
-            Some(vec![Some(2), Some(3), None, None, Some(4)])
-        );
+        assert_eq!(assigned(&names, &[true, false, true]), Some(vec![Some(2), Some(3), None, None, Some(4)]));
         // One of the JVM's threads is visible.
         assert_eq!(
             assigned(&names, &[true, false, false, true]),

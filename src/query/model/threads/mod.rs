@@ -337,8 +337,10 @@ impl<'a> Threads<'a> {
         if !stacks.iter().any(|stack| stack.thread > 0 && stack.has_frames) {
             return;
         }
-        let name = |thread: &ObjectIndex| self.name(*thread).map(|name| name.text(MAX_NAME)).unwrap_or_default();
-        let named: Vec<(ObjectIndex, String)> = in_order.iter().map(|thread| (*thread, name(thread))).collect();
+        let name =
+            |thread: &ObjectIndex| self.name(*thread).map(|name| name.text(MAX_NAME)).unwrap_or_default();
+        let named: Vec<(ObjectIndex, String)> =
+            in_order.iter().map(|thread| (*thread, name(thread))).collect();
         match agent_stacks::assign(&named, stacks) {
             Some(mut assigned) => {
                 assigned.sort_unstable_by_key(|(thread, _)| *thread);
