@@ -27,6 +27,7 @@ const fn subject_means(subject: Subject) -> &'static str {
             "reachable and retained sizes are correct if the JVM, like HotSpot, never unloads classes of \
              the boot loader"
         }
+        Subject::RootsLacking => "objects that only these roots hold count as unreachable, and may be alive",
         Subject::SeveralHeapDumps => {
             "each is a separate heap, dumped at a different time; only one is read, by default the last"
         }
@@ -111,6 +112,7 @@ pub const fn retained_accuracy(sizes: RetainedSizes) -> &'static str {
     match sizes {
         RetainedSizes::Exact => "exact: everything that was dumped was read",
         RetainedSizes::LowerBounds => "lower bounds: elements of primitive arrays are missing",
+        RetainedSizes::OfStatedRoots => "lower bounds: kinds of GC roots are missing",
         RetainedSizes::OfWhatIsThere => {
             "lower bounds for objects that retained missing objects; too large for objects that shared \
              other objects with missing ones"

@@ -9,6 +9,7 @@ use hprof_index::model::problem::Severity;
 use hprof_index::model::record_counts::RecordCounts;
 use hprof_query::dictionary::ColumnKey;
 use hprof_query::dump::info::{self, DumpInfo, HeapDumpInfo};
+use hprof_query::dump::writer::Writer;
 use hprof_report::column::JsonField;
 use hprof_report::table::TableBuilder;
 use hprof_report::value::{list, record};
@@ -95,6 +96,7 @@ fn columns() -> Columns<'static, InfoFacts> {
     };
     let mut columns = vec![
         Column::new(names::FORMAT, |facts: &InfoFacts| facts.info.format.into()),
+        Column::new(names::WRITER, |facts: &InfoFacts| facts.info.writer.name().into()),
         integer(names::ID_BYTES.into(), |info| info.id_bytes.into()),
         Column::new(names::CREATED, |facts: &InfoFacts| output::timestamp(facts.info.created_ms).into())
             .or_null("as in `dump`"),
@@ -239,6 +241,7 @@ fn table(info: &DumpInfo, sizes: &Sizes) -> TableBuilder {
     let mut table = TableBuilder::pairs::<&str, &str>([]);
     let mut line = |key: &str, value: String| table.row([key, &value]);
     line("format", format!("{}, {}-byte identifiers", info.format, info.id_bytes));
+    line("written by", writer(info.writer).to_owned());
     line("created", output::timestamp(info.created_ms).unwrap_or_else(|| "not stated".to_owned()));
     match info.compression {
         None => line("file", exact(info.file_bytes)),
@@ -381,4 +384,17 @@ fn evidence(info: &DumpInfo, sizes: &Sizes) -> Vec<String> {
          distances, {stated} stated in the dump, {model} layout alone"
     ));
     lines
+}
+
+/// Returns the name of a writer for readers.
+const fn writer(writer: Writer) -> &'static str {
+    match writer {
+        Writer::HotSpot => "HotSpot",
+        Writer::ServiceabilityAgent => "HotSpot's serviceability agent (jhsdb jmap)",
+        Writer::Jvmpi => "the HPROF agent of JDK 1.2 to 1.4",
+        Writer::Android => "Android",
+        Writer::NativeImage => "a GraalVM native image",
+        Writer::Agent => "an HPROF agent",
+        Writer::Unknown => "unknown",
+    }
 }

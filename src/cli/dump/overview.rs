@@ -10,6 +10,7 @@ use crate::cli::shared::holder::{self, cut};
 use crate::cli::shared::output;
 use hprof_index::Error;
 use hprof_input::file::TextFile;
+use hprof_query::dump::doctor::RetainedSizes;
 use hprof_query::heap_facts::{MANY_FINALIZABLE, MUCH_GARBAGE, is_much_direct};
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::loaders::MANY_LOADERS;
@@ -265,7 +266,12 @@ fn odd(overview: &Overview) -> Vec<String> {
     let mut all = Vec::new();
     let (_, garbage) = overview.unreachable;
     if garbage.saturating_mul(100) > overview.info.shallow_bytes.saturating_mul(MUCH_GARBAGE) {
-        all.push(format!("{} of the heap is unreachable", percent(garbage, overview.info.shallow_bytes)));
+        let lacking = match overview.info.extent.retained {
+            RetainedSizes::OfStatedRoots => ", but may be alive: kinds of GC roots are missing",
+            _ => "",
+        };
+        let part = percent(garbage, overview.info.shallow_bytes);
+        all.push(format!("{part} of the heap is unreachable{lacking}"));
     }
     all.extend(waste_share(overview));
     if let Some(waiting) = odd.finalizer_queue.filter(|waiting| *waiting >= MANY_FINALIZABLE) {

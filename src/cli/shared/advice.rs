@@ -203,6 +203,9 @@ pub(crate) const fn finding(subject: Subject) -> &'static str {
              they cannot be recovered"
         }
         Subject::MissingRoots | Subject::BootClassesAssumed => "nothing",
+        Subject::RootsLacking => {
+            "if the process still runs, make a dump with `jcmd PID GC.heap_dump FILE`, which contains them"
+        }
         Subject::SeveralHeapDumps => "--heap-dump N reads another",
         Subject::LinesNotUnderstood => {
             "look at the line in the text: was it edited, wrapped, or written by two processes at once?"

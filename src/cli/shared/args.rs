@@ -14,6 +14,7 @@ use hprof_index::layout::object_layout::LayoutOverride;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::storage::memory;
 use hprof_index::{DumpGraph, Error, Heap, ObjectGraph, Options, Progress};
+use hprof_query::dump::doctor;
 use hprof_query::objects::condition::size;
 use hprof_query::objects::selection::Selection;
 use hprof_report::Format;
@@ -285,7 +286,9 @@ impl Input {
         if !self.quiet {
             messages::about_no_heap(cx, &opened.0);
         }
-        if opened.1.roots.boot_classes_assumed && !self.quiet {
+        if opened.0.summary().lacks_roots() && !self.quiet {
+            cx.emit("note", doctor::ROOTS_LACKING);
+        } else if opened.1.roots.boot_classes_assumed && !self.quiet {
             cx.emit(
                 "note",
                 "the dump contains no sticky class roots: all classes of the boot loader count as roots",

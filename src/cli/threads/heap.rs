@@ -25,6 +25,8 @@ pub(super) const INDENT_LOCAL: usize = 12;
 /// The threads that match a query.
 pub(super) struct FoundThreads {
     pub(super) report: ThreadReport,
+    /// `true` if the dump contains stacks, but does not say of which threads.
+    pub(super) has_unassigned_stacks: bool,
     /// Data of the threads, if there are few. Otherwise they are read while they are written, as their stacks may not fit into
     /// memory.
     few: Vec<JavaThread>,
@@ -53,7 +55,7 @@ pub(super) fn ask(
             dump.graph.check_tree();
             Vec::new()
         };
-        Ok(FoundThreads { report, few })
+        Ok(FoundThreads { report, has_unassigned_stacks: threads.has_unassigned_stacks(), few })
     })
 }
 

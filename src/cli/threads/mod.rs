@@ -232,6 +232,9 @@ fn of_heap(cx: &RunContext, args: &ThreadsArgs) -> anyhow::Result<Outcome> {
         }
         ThreadsFormat::ThreadDump => heap::show_text(cx, &session, &threads, locals)?,
     }
+    if threads.has_unassigned_stacks && !input.quiet {
+        cx.emit("note", "the dump contains stacks, but does not state to which threads they belong");
+    }
     let threads = &threads.report;
     if threads.rows.is_empty() && !input.quiet {
         messages::about_no_thread(cx, &session.graph, threads, question.name.as_ref());

@@ -301,6 +301,19 @@ impl Summary {
         RootKind::ALL.into_iter().map(|kind| (kind, count(kind))).filter(|(_, count)| *count > 0).collect()
     }
 
+    /// Returns `true` if the dump has roots for threads, but none for stack frames, JNI globals and sticky classes, as HotSpot's
+    /// serviceability agent wrote it (JDK-8390442): objects that only those hold count as unreachable.
+    pub fn lacks_roots(&self) -> bool {
+        let has = |kind: RootKind| self.tables.roots.iter().any(|row| row.kind == kind.tag());
+        has(RootKind::ThreadObject)
+            && ![RootKind::JavaFrame, RootKind::JniGlobal, RootKind::StickyClass].into_iter().any(has)
+    }
+
+    /// Returns the offsets of all STRING records.
+    pub fn string_offsets(&self) -> impl Iterator<Item = u64> {
+        self.tables.strings.iter().map(|row| row.offset.get())
+    }
+
     /// Returns the offset of a STRING record.
     pub fn string_offset(&self, id: u64) -> Option<u64> {
         let at = self.tables.strings.binary_search_by_key(&id, |row| row.id.get()).ok()?;

@@ -72,6 +72,13 @@ impl<'a> StackRecords<'a> {
         trace.into_iter().flat_map(|trace| trace.frames())
     }
 
+    /// Returns the serial number of each stack trace, that of its thread, and whether it has frames.
+    pub fn traces(&self) -> impl Iterator<Item = (TraceSerial, u32, bool)> {
+        let traces = self.summary.traces().iter().filter_map(|row| self.record_at(row.offset.get()));
+        let traces = traces.filter_map(|record| self.reader.trace(&record).ok());
+        traces.map(|trace| (trace.serial, trace.thread, trace.frames().next().is_some()))
+    }
+
     /// Returns the frame with this ID.
     pub fn frame(&self, id: u64) -> Option<StackFrameRecord> {
         let record = self.record(self.summary.frames(), id)?;

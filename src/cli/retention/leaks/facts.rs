@@ -6,6 +6,7 @@ use hprof_query::leaks::off_heap::OffHeap;
 use hprof_report::escape;
 use hprof_report::number::{format_count, human_bytes, percent};
 
+use super::words::LACKING_ROOTS;
 use super::{LeaksReport, claim, loaders, words};
 
 /// Divisor of the heap: a thread that retains less than this part (1 percent) is not the reason that memory ran out.
@@ -25,8 +26,13 @@ pub(super) fn lines(told: &LeaksReport) -> Vec<String> {
         let why = if told.is_damaged {
             "the dump is damaged, and objects whose GC roots are missing count as unreachable, even if they are a \
              leak"
+                .to_owned()
+        } else if leaks.lacks_roots {
+            format!(
+                "{LACKING_ROOTS}; objects that only these hold count as unreachable, even if they are a leak"
+            )
         } else {
-            "garbage that has not been collected yet, not a leak: leaked objects are reachable"
+            "garbage that has not been collected yet, not a leak: leaked objects are reachable".to_owned()
         };
         all.push(format!(
             "{} of the heap is unreachable ({}): {why}.",

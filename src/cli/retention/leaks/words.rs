@@ -25,6 +25,9 @@ use super::parts::{NAMED_PARTS, elements, local_text, parts, place, pool};
 
 /// Suffix if only soft references lead to what accumulates.
 const BEHIND_SOFT: &str = " behind soft references, which the JVM may clear";
+/// Reason why unreachable objects may be alive.
+pub(crate) const LACKING_ROOTS: &str =
+    "the dump contains no GC roots of stack frames, JNI globals and boot classes";
 /// Maximum number of threads of a queue that a sentence names.
 const NAMED_THREADS: usize = 3;
 
@@ -43,6 +46,9 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
     let holders: Vec<&Suspect> = leaks.large().collect();
     let garbage = leaks.garbage_bytes().map(|bytes| {
         let (part, used) = (percent(bytes, leaks.used_bytes), human_bytes(leaks.used_bytes));
+        if leaks.lacks_roots {
+            return format!("{part} of the {used} used is unreachable, but may be alive: {LACKING_ROOTS}");
+        }
         format!("{part} of the {used} used is unreachable and will be collected")
     });
     let conclusion = match (leaks.conclusions.as_slice(), holders.as_slice()) {

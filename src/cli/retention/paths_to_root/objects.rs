@@ -213,7 +213,11 @@ fn notes(cx: &RunContext, session: &Session, found: &Paths, limits: PathLimits, 
             return messages::about_no_object(cx, session.heap.path(), &session.graph, found.id);
         }
         PathsOutcome::Unreachable => {
-            format!("{id} is unreachable: there is no path to it, and the next full GC frees it")
+            if session.heap.summary().lacks_roots() {
+                format!("{id} is unreachable, but may be alive: the dump lacks kinds of GC roots")
+            } else {
+                format!("{id} is unreachable: there is no path to it, and the next full GC frees it")
+            }
         }
         PathsOutcome::GivenUp => {
             let budget = format_count(limits.budget.unwrap_or_default(), "referrer");

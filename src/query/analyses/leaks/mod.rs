@@ -402,6 +402,8 @@ pub struct Leaks {
     pub concluded_bytes: u64,
     /// Shallow size of all objects, including unreachable ones.
     pub used_bytes: u64,
+    /// `true` if the dump lacks kinds of GC roots, so that unreachable objects may be alive.
+    pub lacks_roots: bool,
     /// Memory outside of the heap.
     pub off_heap: OffHeap,
     /// Positions of the objects of each suspect.
@@ -500,6 +502,7 @@ pub fn leaks(dump: &Dump<'_>, percent: u8, places: &HeapPlaces, evidence: LeakEv
         suspect_of_place: of_places,
         concluded_bytes: 0,
         used_bytes,
+        lacks_roots: summary.lacks_roots(),
         off_heap,
         positions: Vec::new(),
     };

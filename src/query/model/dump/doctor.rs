@@ -13,6 +13,10 @@ pub enum RetainedSizes {
     Exact,
     /// Only elements of primitive arrays are missing, which reference nothing: the true sizes are the same or larger.
     LowerBounds,
+    /// Kinds of roots are missing ([`Summary::lacks_roots`](hprof_index::model::summary::Summary::lacks_roots)): objects that
+    /// only these hold count as unreachable.
+    #[serde(rename = "lower_bounds")]
+    OfStatedRoots,
     /// Objects, references or roots are missing. An object that retained a lost one has a larger true size: a lower
     /// bound. An object that shares another with a lost one has a smaller true size.
     OfWhatIsThere,
@@ -45,6 +49,8 @@ pub enum Subject {
     MissingRoots,
     /// The dump contains no sticky class roots.
     BootClassesAssumed,
+    /// The dump contains threads, but no other kinds of roots.
+    RootsLacking,
     /// The file holds several heap dumps.
     SeveralHeapDumps,
     /// Lines of a text report that could not be understood.
@@ -71,6 +77,7 @@ impl Subject {
             Self::MissingObjects => "missing_objects",
             Self::MissingRoots => "missing_roots",
             Self::BootClassesAssumed => "boot_classes_assumed",
+            Self::RootsLacking => "roots_lacking",
             Self::SeveralHeapDumps => "several_heap_dumps",
             Self::LinesNotUnderstood => "lines_not_understood",
             Self::SeveralRuns => "several_runs",
@@ -120,6 +127,10 @@ impl Finding {
     }
 }
 
+/// Description of a dump that lacks kinds of roots.
+pub const ROOTS_LACKING: &str = "the dump contains no GC roots of stack frames, JNI globals and boot classes, as `jhsdb jmap` \
+     writes it: reachable objects and retained sizes are lower bounds";
+
 /// Completeness of a dump.
 #[derive(Debug, Clone, Copy)]
 pub struct Extent {
@@ -135,7 +146,12 @@ impl Extent {
     /// Returns the completeness of a dump, from its summary and its index.
     pub fn from_heap(heap: &Heap) -> Self {
         let account = heap.summary().account();
-        Self { account, missing: heap.missing_objects(), retained: RetainedSizes::from_account(&account) }
+        let retained = match RetainedSizes::from_account(&account) {
+            RetainedSizes::OfWhatIsThere => RetainedSizes::OfWhatIsThere,
+            _ if heap.summary().lacks_roots() => RetainedSizes::OfStatedRoots,
+            retained => retained,
+        };
+        Self { account, missing: heap.missing_objects(), retained }
     }
 }
 
@@ -174,6 +190,7 @@ pub fn doctor(heap: &Heap, graph: Option<&ObjectGraph>) -> Diagnosis {
             .to_owned();
         note(u64::from(roots.boot_classes_assumed), Subject::BootClassesAssumed, text);
     }
+    note(u64::from(summary.lacks_roots()), Subject::RootsLacking, ROOTS_LACKING.to_owned());
     let (there, read) = (summary.facts().heap_dumps.get(), summary.facts().heap_dump.get());
     let text = format!("the file contains {there} heap dumps; heap dump {read} was read");
     note(u64::from(there > 1), Subject::SeveralHeapDumps, text);

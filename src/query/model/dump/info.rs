@@ -7,6 +7,7 @@ use hprof_index::model::record_counts::RecordCounts;
 use hprof_values::RootKind;
 
 use super::doctor::Extent;
+use super::writer::Writer;
 use crate::histogram::{all_bytes, objects_by_kind};
 
 /// General facts about a dump.
@@ -14,6 +15,8 @@ use crate::histogram::{all_bytes, objects_by_kind};
 pub struct DumpInfo {
     /// Name of the format, with its version.
     pub format: &'static str,
+    /// Program that wrote the dump.
+    pub writer: Writer,
     /// Size of an identifier in bytes.
     pub id_bytes: u8,
     /// Creation time in milliseconds since 1970; 0 if the writer did not record it.
@@ -76,6 +79,7 @@ pub fn info(heap: &Heap, sizes: &Sizes) -> DumpInfo {
     let facts = summary.facts();
     DumpInfo {
         format: summary.version().name(),
+        writer: Writer::from_summary(summary),
         id_bytes: facts.id_bytes,
         created_ms: facts.created_ms.get(),
         file_bytes: heap.file_bytes(),

@@ -3,3 +3,4 @@
 pub mod doctor;
 pub mod info;
 pub mod unreachable;
+pub mod writer;

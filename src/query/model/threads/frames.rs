@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::agent_stacks::RecordedStack;
 use hprof_index::Dump;
 use hprof_index::model::summary::Summary;
 use hprof_index::objects::gc_roots::{GcRoot, Roots};
@@ -112,6 +113,12 @@ impl<'a> Frames<'a> {
     /// Returns the frame IDs of a stack trace, innermost first.
     pub fn of_trace(&self, serial: TraceSerial) -> impl Iterator<Item = u64> + use<'a> {
         self.records.trace(serial)
+    }
+
+    /// Returns all stacks of the dump.
+    pub(super) fn stacks(&self) -> Vec<RecordedStack> {
+        let stack = |(trace, thread, has_frames)| RecordedStack { thread, trace, has_frames };
+        self.records.traces().map(stack).collect()
     }
 
     /// Returns the frame with this ID.

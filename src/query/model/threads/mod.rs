@@ -3,6 +3,7 @@
 //! Finding threads and reading one are separate: a dump can contain a million virtual threads, and their stacks do not
 //! fit into memory together. `fields` reads Thread objects, `state` interprets their numbers.
 
+mod agent_stacks;
 mod facts;
 pub mod fingerprints;
 pub mod frames;
@@ -260,6 +261,8 @@ pub struct Threads<'a> {
     locals: Vec<(ObjectIndex, u32, u32)>,
     /// Threads that ran into an OutOfMemoryError, ascending.
     out_of_memory: Vec<ObjectIndex>,
+    /// `true` if the dump contains stacks, but does not say of which threads.
+    has_unassigned_stacks: bool,
 }
 
 /// Maximum number of threads whose first frames are examined.
@@ -267,6 +270,18 @@ const MAX_STARTS: usize = 1000;
 
 /// Error that the JVM throws when the heap is full.
 const OUT_OF_MEMORY: &str = "java.lang.OutOfMemoryError";
+
+/// Returns running threads in the order of the serial numbers in their roots, which `running` has the numbers of.
+fn in_order_of_serials(
+    roots: &Roots,
+    running: &[(ObjectIndex, u32, Option<TraceSerial>)],
+) -> Vec<ObjectIndex> {
+    let serial = |row: u32| roots.rows.get(row as usize).and_then(|root| root.thread_serial);
+    let mut threads: Vec<(Option<u32>, ObjectIndex)> =
+        running.iter().map(|(thread, row, _)| (serial(*row), *thread)).collect();
+    threads.sort_unstable();
+    threads.into_iter().map(|(_, thread)| thread).collect()
+}
 
 impl<'a> Threads<'a> {
     /// Creates a finder of threads.
@@ -290,7 +305,8 @@ impl<'a> Threads<'a> {
         running.sort_unstable();
         running.dedup_by_key(|(thread, ..)| *thread);
         locals.sort_unstable();
-        let running = running.into_iter().map(|(thread, _, trace)| (thread, trace)).collect();
+        let in_order: Vec<ObjectIndex> = in_order_of_serials(roots, &running);
+        let running: Vec<_> = running.into_iter().map(|(thread, _, trace)| (thread, trace)).collect();
         let (labels, frames) = (Labels::new(dump), Frames::new(dump));
         let mut threads = Self {
             graph: dump.graph,
@@ -301,9 +317,45 @@ impl<'a> Threads<'a> {
             running,
             locals,
             out_of_memory: Vec::new(),
+            has_unassigned_stacks: false,
         };
+        threads.assign_agent_stacks(&in_order);
         threads.out_of_memory = threads.find_out_of_memory();
         threads
+    }
+
+    /// Assigns the stacks in a dump of the serviceability agent, whose roots all name one trace without frames.
+    /// `in_order` has the running threads in the order of their serial numbers.
+    fn assign_agent_stacks(&mut self, in_order: &[ObjectIndex]) {
+        let Some((_, Some(dummy))) = self.running.first() else { return };
+        let dummy = *dummy;
+        let is_of_agent = self.running.iter().all(|(_, trace)| *trace == Some(dummy));
+        if !is_of_agent || self.frames.of_trace(dummy).next().is_some() {
+            return;
+        }
+        let stacks = self.frames.stacks();
+        if !stacks.iter().any(|stack| stack.thread > 0 && stack.has_frames) {
+            return;
+        }
+        let name =
+            |thread: &ObjectIndex| self.name(*thread).map(|name| name.text(MAX_NAME)).unwrap_or_default();
+        let named: Vec<(ObjectIndex, String)> =
+            in_order.iter().map(|thread| (*thread, name(thread))).collect();
+        match agent_stacks::assign(&named, stacks) {
+            Some(mut assigned) => {
+                assigned.sort_unstable_by_key(|(thread, _)| *thread);
+                self.running = assigned;
+            }
+            None => {
+                self.running.iter_mut().for_each(|(_, trace)| *trace = None);
+                self.has_unassigned_stacks = true;
+            }
+        }
+    }
+
+    /// Returns `true` if the dump contains stacks, but does not say of which threads.
+    pub fn has_unassigned_stacks(&self) -> bool {
+        self.has_unassigned_stacks
     }
 
     /// Returns the threads that ran into an OutOfMemoryError: the threads that were creating one, which is when HotSpot writes
