@@ -167,7 +167,7 @@ fn a_recording_that_is_replaced_is_noticed() {
     fs::copy("samples/flight/jdk17.jfr.zst", &recording).unwrap();
     let response = client.get("/1/overview");
     assert_eq!(response.status, 500);
-    assert!(response.text().contains("the recording has been replaced"), "{}", response.text());
+    assert!(response.text().contains("the recording was replaced"), "{}", response.text());
 }
 
 #[test]

@@ -273,7 +273,7 @@ const OUT_OF_MEMORY: &str = "java.lang.OutOfMemoryError";
 
 /// Returns running threads in the order of the serial numbers in their roots, which `running` has the numbers of.
 fn in_order_of_serials(
-    roots: &Roots,
+    roots: &hprof_index::objects::gc_roots::Roots,
     running: &[(ObjectIndex, u32, Option<TraceSerial>)],
 ) -> Vec<ObjectIndex> {
     let serial = |row: u32| roots.rows.get(row as usize).and_then(|root| root.thread_serial);
