@@ -214,7 +214,7 @@ fn what_is_no_dump_is_named() {
         (tar(), "tar", "unpack"),
         (b"PK\x03\x04\x14\0".to_vec(), "zip", "unpack"),
         (b"{\"error\": \"not found\"}".to_vec(), "JSON", "jcmd"),
-        (vec![0; 4096], "zeros", "disk"),
+        (vec![0; 4096], "all zero", "disk"),
         (b"hello".to_vec(), "text", "java.hprof.txt"),
     ] {
         let error = Dump::of(&file).try_open().unwrap_err();

@@ -12,7 +12,7 @@ mod sites;
 pub mod text;
 mod traces;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
@@ -108,7 +108,7 @@ pub struct Samples {
     /// `true` if the samples were taken in real time, and those of running threads are counted.
     pub is_wall_clock: bool,
     /// Methods that the rows of a text name, if the file does not contain their traces.
-    pub methods: HashMap<TraceSerial, Box<str>>,
+    pub methods: BTreeMap<TraceSerial, Box<str>>,
 }
 
 /// CPU TIME (ms): time spent in each trace. MONITOR TIME: time that each trace spent waiting to enter monitors.
