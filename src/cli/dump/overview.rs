@@ -267,7 +267,7 @@ fn odd(overview: &Overview) -> Vec<String> {
     let (_, garbage) = overview.unreachable;
     if garbage.saturating_mul(100) > overview.info.shallow_bytes.saturating_mul(MUCH_GARBAGE) {
         let lacking = match overview.info.extent.retained {
-            RetainedSizes::OfStatedRoots => ", but may be alive: kinds of GC roots are missing",
+            RetainedSizes::OfStatedRoots => ", but may be alive",
             _ => "",
         };
         let part = percent(garbage, overview.info.shallow_bytes);

@@ -309,11 +309,6 @@ impl Summary {
             && ![RootKind::JavaFrame, RootKind::JniGlobal, RootKind::StickyClass].into_iter().any(has)
     }
 
-    /// Returns the offsets of all STRING records.
-    pub fn string_offsets(&self) -> impl Iterator<Item = u64> {
-        self.tables.strings.iter().map(|row| row.offset.get())
-    }
-
     /// Returns the offset of a STRING record.
     pub fn string_offset(&self, id: u64) -> Option<u64> {
         let at = self.tables.strings.binary_search_by_key(&id, |row| row.id.get()).ok()?;

@@ -24,6 +24,8 @@ pub enum Writer {
 
 /// First serial number of a stack trace of the HPROF agent since JDK 5 (`trace_serial_number_start` in its `hprof_init.c`).
 const FIRST_TRACE_OF_AGENT: u64 = 300_000;
+/// Serial number of the trace without frames in dumps of HotSpot (`STACK_TRACE_ID` in its `heapDumper.cpp`).
+const NO_FRAMES: u32 = 1;
 /// Start of the names of classes that only native images contain.
 const NATIVE_IMAGE: &str = "com.oracle.svm.core.";
 
@@ -45,8 +47,10 @@ impl Writer {
     pub fn from_summary(summary: &Summary) -> Self {
         let records = summary.record_counts();
         let traces = summary.traces();
-        let first_trace = traces.iter().map(|row| row.offset.get()).min();
-        let first_name = summary.string_offsets().min();
+        // Roots of threads in a dump of the serviceability agent all name the trace without frames, although there are others;
+        // HotSpot gives each its own.
+        let threads = || summary.roots().iter().filter(|row| row.kind == RootKind::ThreadObject.tag());
+        let share_a_trace = threads().count() > 1 && threads().all(|row| row.frame.get() == NO_FRAMES);
         let is_of_agent = traces.iter().any(|row| row.id.get() >= FIRST_TRACE_OF_AGENT);
         let is_recorded = records.start_threads + records.alloc_sites + records.cpu_samples > 0
             || records.heap_summaries + records.control_settings > 0;
@@ -65,10 +69,7 @@ impl Writer {
             {
                 Self::NativeImage
             }
-            // Its first record is a trace without frames; HotSpot and the agents write names first.
-            _ if first_trace.zip(first_name).is_some_and(|(trace, name)| trace < name) => {
-                Self::ServiceabilityAgent
-            }
+            _ if share_a_trace && traces.len() > 1 => Self::ServiceabilityAgent,
             _ if !traces.is_empty() || has_roots => Self::HotSpot,
             _ => Self::Unknown,
         }
