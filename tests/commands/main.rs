@@ -21,6 +21,7 @@ mod crashes;
 #[cfg(unix)]
 mod crashes_index;
 mod diff_recordings;
+mod elsewhere;
 mod export;
 mod first_answers;
 #[cfg(feature = "parquet")]

@@ -1,0 +1,134 @@
+//! Files of other producers: redactors, the serviceability agent, profilers that write recordings. What each shows right is in
+//! samples/README.md.
+
+use std::fs;
+
+use crate::kit::process::{Folder, stderr};
+
+/// Copies a file of `samples/reports` into a folder; returns its path.
+fn copy(folder: &Folder, name: &str) -> String {
+    folder.write(name, fs::read(format!("samples/reports/{name}")).unwrap())
+}
+
+/// Returns the number of CPU samples that are counted, and whether they are wall-clock samples.
+fn cpu(folder: &Folder, arguments: &[&str]) -> (u64, bool) {
+    let json = folder.json(&[&["cpu"], arguments].concat());
+    (json["total"]["samples"].as_u64().unwrap(), json["is_wall_clock"].as_bool().unwrap())
+}
+
+#[test]
+fn sleeping_threads_are_no_cpu_samples() {
+    let folder = Folder::new();
+    let wall = copy(&folder, "wall.jfr");
+    assert_eq!(cpu(&folder, &[&wall]), (25, true));
+    assert_eq!(cpu(&folder, &[&wall, "--state", "STATE_SLEEPING"]), (75, false));
+    assert_eq!(cpu(&folder, &[&wall, "--state", "runnable,sleeping"]), (100, false));
+    let said = stderr(&folder.run(&["cpu", &wall]));
+    assert!(said.contains("25 in STATE_RUNNABLE; not counted: 75 in STATE_SLEEPING"), "{said}");
+    let wrong = folder.run(&["cpu", &wall, "--state", "parked"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(stderr(&wrong).contains("STATE_RUNNABLE (25)"), "{}", stderr(&wrong));
+    // Others count the same.
+    let summary = folder.json(&["summary", &wall]);
+    assert_eq!(summary["rows"][0]["cpu_samples"]["samples"], 25, "{summary}");
+    let text = String::from_utf8(folder.stdout(&["convert", &wall, "--sections", "cpu"])).unwrap();
+    assert!(text.contains("CPU SAMPLES BEGIN (total = 25)"), "{text}");
+    // The innermost frames: of one event for many samples, too.
+    let four = copy(&folder, "wall4.jfr");
+    assert_eq!(cpu(&folder, &[&four]), (25, true));
+    assert_eq!(cpu(&folder, &[&four, "--state", "sleeping"]).0, 3750);
+}
+
+#[test]
+fn events_of_other_producers_are_read() {
+    let folder = Folder::new();
+    let jdk9 = copy(&folder, "jdk9.jfr");
+    assert_eq!(cpu(&folder, &[&jdk9]), (100, false));
+    assert_eq!(folder.json(&["sites", &jdk9])["matching"]["allocated_bytes"], 1_048_576);
+    assert_eq!(folder.json(&["threads", "--started", &jdk9])["rows"].as_array().unwrap().len(), 1);
+    assert_eq!(cpu(&folder, &[&copy(&folder, "datadog.jfr")]), (25, true));
+    let malloc = copy(&folder, "malloc.jfr");
+    let sites = folder.json(&["sites", &malloc]);
+    assert_eq!(sites["matching"]["allocated_bytes"], 6400, "{sites}");
+    assert_eq!(sites["rows"][0]["class"], "<native memory>", "{sites}");
+    // Why there is nothing is only said if it is known.
+    let said = stderr(&folder.run(&["cpu", &malloc]));
+    assert!(said.contains("it contains 100 profiler.Malloc") && !said.contains("short"), "{said}");
+}
+
+#[test]
+fn waits_are_no_contention() {
+    let folder = Folder::new();
+    let summary = folder.json(&["summary", &copy(&folder, "waits.jfr")]);
+    let row = &summary["rows"][0];
+    assert!(row["contention"].is_null() && row["parks"].is_null(), "{row}");
+    assert_eq!(row["monitor_waits"]["total_ms"], 5000, "{row}");
+}
+
+#[test]
+fn an_event_of_size_zero_loses_only_itself() {
+    let folder = Folder::new();
+    let zero = copy(&folder, "zero.jfr");
+    let output = folder.run(&["cpu", &zero, "--format", "json"]);
+    assert_eq!(output.status.code(), Some(3));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let states = json["sample_states"].as_array().unwrap();
+    assert_eq!(states.iter().map(|state| state["samples"].as_u64().unwrap()).sum::<u64>(), 99, "{json}");
+    assert!(stderr(&output).contains("skipped 12 bytes with at least 1 event"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_class_histogram_is_no_heap_dump() {
+    let folder = Folder::new();
+    let output = folder.run(&["histo", &copy(&folder, "histogram.hprof")]);
+    let said = stderr(&output);
+    assert!(output.status.code() == Some(2) && said.contains("class histogram"), "{said}");
+    assert!(said.contains("jcmd PID GC.heap_dump FILE"), "{said}");
+}
+
+#[test]
+fn a_wrong_length_with_which_nothing_is_lost_is_a_note() {
+    let folder = Folder::new();
+    for name in ["perfetto5764-overshoot.hprof", "vvm237-unpatched-middle.hprof"] {
+        let doctor = folder.json(&["doctor", &copy(&folder, name)]);
+        assert_eq!(doctor["verdict"], "healthy", "{name}: {doctor}");
+        assert_eq!(doctor["dump"]["is_damaged"], false, "{name}: {doctor}");
+        assert_eq!(doctor["rows"][0]["kind"], "wrong_length", "{name}: {doctor}");
+    }
+}
+
+/// hprof-analyzer marks what it redacted with a record of its own.
+#[test]
+fn a_complete_record_of_an_unknown_tag_is_a_note() {
+    let folder = Folder::new();
+    let dump = fs::read("samples/reports/perfetto5764-overshoot.hprof").unwrap();
+    let marker = [&[0xde, 0, 0, 0, 0, 0, 0, 0, 14][..], b"HPROF-REDACT\x01\0"].concat();
+    let head = 31;
+    for at in [head, dump.len()] {
+        let marked = [&dump[..at], &marker, &dump[at..]].concat();
+        let doctor = folder.json(&["doctor", &folder.write("marked.hprof", marked)]);
+        assert_eq!((&doctor["dump"]["is_damaged"], &doctor["verdict"]), (&false.into(), &"healthy".into()));
+        let rows = doctor["rows"].as_array().unwrap();
+        let note = rows.iter().find(|row| row["kind"] == "unsupported_record").unwrap();
+        assert_eq!(note["text"], "1 record with the unknown tag 0xde, 14 bytes; skipped");
+    }
+}
+
+#[test]
+fn roots_that_the_serviceability_agent_does_not_write_are_missed() {
+    let folder = Folder::new();
+    let dump = copy(&folder, "jhsdb.hprof.zst");
+    assert_eq!(folder.json(&["info", &dump])["rows"][0]["writer"], "serviceability_agent");
+    assert_eq!(folder.json(&["doctor", &dump])["retained_sizes"], "lower_bounds");
+    let leaks = String::from_utf8(folder.run(&["leaks", &dump]).stdout).unwrap();
+    assert!(leaks.contains("may be alive") && !leaks.contains("will be collected"), "{leaks}");
+    let threads = folder.json(&["threads", "--stack", &dump]);
+    let stack = |name: &str| {
+        let thread = threads["rows"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap();
+        let frames = thread["frames"].as_array().unwrap().iter();
+        frames.map(|frame| frame["method"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(stack("main").last().unwrap(), "main", "{threads}");
+    assert!(stack("session-keeper").iter().any(|method| method.starts_with("lambda$main")), "{threads}");
+    assert!(stack("C2 CompilerThread0").is_empty(), "{threads}");
+}
