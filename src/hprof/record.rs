@@ -51,7 +51,8 @@ impl Record {
     }
 }
 
-/// Follows known records from `offset` to the end of the file, or through `enough` records.
+/// Follows known records from `offset` to the end of the file, or through `enough` records. The last record of the file may be
+/// an unknown one, which is not counted.
 ///
 /// Determines whether a heap dump record really ends where its header says (the bodies of the records are
 /// not read). Returns `None` if it does not; otherwise the evidence: the number of records, and whether
@@ -66,7 +67,10 @@ pub fn chain(bytes: &[u8], offset: usize, enough: usize, budget: &mut usize) -> 
         }
         let record = Record::at(bytes, at)?;
         if !is_known(record.tag) {
-            return None;
+            // The mark of a redactor, for example, is a record of its own. A length that leads exactly to the end of the
+            // file is no coincidence.
+            let is_last = record.length > 0 && usize::try_from(record.end()) == Ok(bytes.len());
+            return is_last.then_some(Chain { records, to_end: true });
         }
         *budget = budget.checked_sub(1)?;
         records += 1;

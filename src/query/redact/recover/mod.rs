@@ -277,10 +277,15 @@ impl<'s> DumpFiles<'s> {
         let mut head: Option<(&RecoverSource, Header)> = None;
         for source in all {
             match source.kind()? {
-                SourceKind::Dump(_) if let Some((other, _)) = head => {
-                    return Err(RecoverError::TwoDumps(other.path().to_owned(), source.path().to_owned()));
+                SourceKind::Dump(header) => {
+                    if let Some((other, _)) = head {
+                        return Err(RecoverError::TwoDumps(
+                            other.path().to_owned(),
+                            source.path().to_owned(),
+                        ));
+                    }
+                    head = Some((source, header));
                 }
-                SourceKind::Dump(header) => head = Some((source, header)),
                 SourceKind::Segment => segments.push(source),
                 SourceKind::Empty => {
                     empty.push(source);
