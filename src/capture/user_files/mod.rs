@@ -8,7 +8,7 @@
 //!
 //! | question | where |
 //! |---|---|
-//! | Who starts a child? | [`UserFilesOpener`] opens [`UserFiles`] for a user: a child process, or this process itself if it has the same rights |
+//! | Who starts a child? | [`UserFilesOpener`] opens `UserFiles` for a user: a child process, or this process itself if it has the same rights |
 //! | How does a child become the user? | `child`: enters the mount namespace, drops groups, IDs and capabilities |
 //! | Which requests exist? | `request` |
 //! | How are they carried out? | `executor`: everything relative to open directories |

@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::identity::Identity;
 use crate::processes::{Process, Status};
 
-/// Factory of [`UserFiles`](super::client::UserFiles): starts a child process for each.
+/// Factory of `UserFiles`: starts a child process for each.
 #[derive(Clone)]
 pub struct UserFilesOpener {
     program: PathBuf,

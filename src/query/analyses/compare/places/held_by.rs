@@ -44,8 +44,8 @@ const BY_STACK: u32 = (1 << 31) - 1;
 pub(super) enum HeldBy {
     /// Unknown: the dominator does not refer to the object or is an array, or only roots dominate the object.
     Unknown,
-    /// Index of the reference field. For an instance, it counts all reference fields in the order of the record ([`Slots`]);
-    /// for a class object, all static fields.
+    /// Index of the reference field. For an instance, it counts all reference fields in the order of the record
+    /// ([`ReferenceFields`]); for a class object, all static fields.
     Field(u32),
     /// A thread holds it on its stack.
     Stack,
