@@ -145,7 +145,7 @@ impl ChunkTables {
         let HeaderFacts { starts, metadata } = HeaderFacts::new(reader, span);
         let selection = |metadata: &Metadata| metadata.classes.iter().map(select).collect::<Vec<bool>>();
         let mut selected = SelectedEvents::new(metadata.as_ref().map(selection));
-        let headers = EventHeaders { reader, is_whole: span.is_whole, metadata: metadata.as_ref() };
+        let headers = EventHeaders { reader, span, metadata: metadata.as_ref() };
         let Walk { runs, mut problems } = headers.visit(starts, |event| {
             counts.add(event);
             match event.type_id {
@@ -199,7 +199,7 @@ pub fn parts(file: &[u8], span: &ChunkSpan) -> Vec<Range<usize>> {
     let (mut starts, mut events) = (Vec::new(), 0u64);
     let reader = reader_of(file, span);
     let HeaderFacts { starts: stated, metadata } = HeaderFacts::new(reader, span);
-    let headers = EventHeaders { reader, is_whole: span.is_whole, metadata: metadata.as_ref() };
+    let headers = EventHeaders { reader, span, metadata: metadata.as_ref() };
     let Walk { runs, .. } = headers.visit(stated, |event| {
         if events.is_multiple_of(PART_EVENTS) {
             starts.push(event.start);
@@ -235,8 +235,7 @@ const CONFIRMING: usize = 3;
 /// Headers of the events of a chunk.
 struct EventHeaders<'c> {
     reader: Reader<'c>,
-    /// `true` if the chunk is as long as its header says.
-    is_whole: bool,
+    span: &'c ChunkSpan,
     /// Types, if they are known before the walk.
     metadata: Option<&'c Metadata>,
 }
@@ -266,7 +265,7 @@ impl EventHeaders<'_> {
                 let Some(FlightError { kind, offset }) = found else { break };
                 // The last event of a truncated file is not damaged: nothing follows it.
                 let is_at_cut =
-                    kind == FlightErrorKind::EventTruncated && end == reader.end() && !self.is_whole;
+                    kind == FlightErrorKind::EventTruncated && end == reader.end() && !self.span.is_whole;
                 let next = if is_at_cut { None } else { self.next_events(at + 1..end) };
                 let Some(next) = next else {
                     let overlaps = kind == FlightErrorKind::EventTruncated && end < reader.end();
@@ -286,12 +285,19 @@ impl EventHeaders<'_> {
     /// Returns the first offset in a range from which events of described types follow one another.
     fn next_events(&self, range: Range<usize>) -> Option<usize> {
         let metadata = self.metadata?;
-        let is_known = |id| matches!(id, METADATA | CHECKPOINT) || metadata.index_of(id).is_some();
+        let is_event = |id: i64| metadata.class(id).is_some_and(Class::is_event);
+        let is_known = |id| matches!(id, METADATA | CHECKPOINT) || is_event(id);
+        // Events of all types begin with their start, which bytes in the middle of an event hardly are.
+        let start_ticks = self.span.header.start_ticks;
+        let is_in_chunk = |event: &EventHeader| {
+            let start = self.reader.at(event.fields).until(event.end).long();
+            start.is_ok_and(|start| start >= start_ticks)
+        };
         range.clone().find(|start| {
             let mut end = *start;
             for event in Events::from(self.reader.at(*start).until(range.end)).take(CONFIRMING) {
                 match event {
-                    Ok(event) if is_known(event.type_id) => end = event.end,
+                    Ok(event) if is_known(event.type_id) && is_in_chunk(&event) => end = event.end,
                     _ => return false,
                 }
             }

@@ -71,7 +71,7 @@ const REFERENCE: &str = include_str!("../../../docs/json-schema.md");
 
 /// Documents that the server offers as resources: URI, name, description, text.
 pub(super) const DOCUMENTS: &[(&str, &str, &str, &str)] = &[
-    ("hprof://docs/tables", "tables", "Tables and columns for the tool sql", REFERENCE),
+    ("hprof://docs/tables", "tables", "Tables and columns of the `sql` tool", REFERENCE),
     ("hprof://docs/names", "names", "Meaning and unit of every key in answers", REFERENCE),
     (
         "hprof://docs/mat",

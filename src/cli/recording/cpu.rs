@@ -168,18 +168,35 @@ fn state_name(text: &str) -> Result<String, String> {
 
 /// Checks that the recording contains samples in each requested state.
 fn check_states(facts: &FlightFacts, args: &CpuArgs) -> anyhow::Result<()> {
-    let of_event = |state: &&SampleState| args.event.is_none_or(|event| state.event == event);
+    let of_event = |state: &&SampleState| match args.event {
+        Some(event) => state.event == event,
+        None => SampleEvent::PREFERRED.contains(&state.event),
+    };
     let named = |state: &SampleState| Some((Arc::clone(state.state.as_ref()?), state.samples));
     let there: Vec<_> = facts.sample_states.iter().filter(of_event).filter_map(named).collect();
     for wanted in &args.state {
         if !there.iter().any(|(name, _)| state_word(name) == wanted) {
             let shown = there.iter().map(|(name, samples)| format!("{name} ({})", group_digits(*samples)));
-            let shown = shown.collect::<Vec<_>>().join(", ");
+            let shown = shown.take(SHOWN_STATES).collect::<Vec<_>>().join(", ");
             let shown = if shown.is_empty() { "samples without states".to_owned() } else { shown };
             anyhow::bail!("no samples in state {wanted}; the recording contains {shown}");
         }
     }
     Ok(())
+}
+
+/// Maximum number of states that a message names.
+const SHOWN_STATES: usize = 8;
+
+/// Returns the numbers of samples that are counted only if their states are requested.
+fn uncounted(facts: &FlightFacts, args: &CpuArgs) -> Vec<String> {
+    let is_asked = |state: &&SampleState| args.event.is_none_or(|event| state.event == event);
+    let states = facts.sample_states.iter().filter(is_asked).filter(|state| !state.is_counted);
+    let shown = states.map(|state| {
+        let name = state.state.as_deref().unwrap_or("no state");
+        format!("{} {} in {name}", group_digits(state.samples), state.event.name())
+    });
+    shown.take(SHOWN_STATES).collect()
 }
 
 /// Prints a note if only the samples in some states are counted by default.
@@ -193,7 +210,7 @@ fn note_states(cx: &RunContext, facts: &FlightFacts, counted: SampleEvent, args:
         let shown = states.map(|state| {
             format!("{} in {}", group_digits(state.samples), state.state.as_deref().unwrap_or("no state"))
         });
-        shown.collect::<Vec<_>>().join(" and ")
+        shown.take(SHOWN_STATES).collect::<Vec<_>>().join(" and ")
     };
     let kind = if of_event().any(|state| state.is_wall_clock) { "wall-clock samples" } else { "samples" };
     let (shown, others) = (text(true), text(false));
@@ -238,25 +255,11 @@ fn note_events(cx: &RunContext, recorded: &RecordedProfile, facts: &FlightFacts,
                 .note(cx, &format!("only {event} events are counted; the recording also contains {others}"));
         }
         Some(_) => {}
-        None if facts
-            .sample_states
-            .iter()
-            .any(|state| args.event.is_none_or(|event| state.event == event)) =>
-        {
-            let of_event = facts
-                .sample_states
-                .iter()
-                .filter(|state| args.event.is_none_or(|event| state.event == event));
-            let shown = of_event.map(|state| {
-                let name = state.state.as_deref().unwrap_or("no state");
-                format!("{} {} in {name}", group_digits(state.samples), state.event.name())
-            });
-            let shown = shown.collect::<Vec<_>>().join(" and ");
+        None if !uncounted(facts, args).is_empty() => {
+            let shown = uncounted(facts, args).join(" and ");
             args.input.note(
                 cx,
-                &format!(
-                    "the recording contains no samples of running threads, but {shown} (--state, --event)"
-                ),
+                &format!("the recording contains no samples of running threads, but {shown} (--state)"),
             );
         }
         None if is_none => {

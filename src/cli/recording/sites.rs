@@ -119,8 +119,15 @@ fn notes(cx: &RunContext, recorded: &RecordedProfile, args: &SitesArgs) {
         Some(Origin::Sampled) => {
             let samples = recorded.profile.sites.iter().flat_map(|sites| &sites.rows).map(|site| site.samples);
             let samples = format_count(samples.sum(), "sample");
-            args.input
-                .note(cx, &format!("allocated bytes are estimated from {samples}; live objects are unknown"));
+            let about = match recorded.profile.sites.as_ref().and_then(|sites| sites.event) {
+                Some(SiteEvent::LiveObjects) => {
+                    let text = format!("bytes of objects that were alive at the end are estimated from {samples}");
+                    return args.input.note(cx, &text);
+                }
+                Some(SiteEvent::NativeMemory) => "allocated bytes of native memory, including freed ones,",
+                _ => "allocated bytes",
+            };
+            args.input.note(cx, &format!("{about} are estimated from {samples}; live objects are unknown"));
         }
         Some(Origin::Objects) => args.input.note(
             cx,

@@ -156,7 +156,7 @@ fn summary_columns<'a>() -> Columns<'a, RecordingSummary<Option<&'a Times>>> {
 pub(super) fn row_schema(of: TimeKind) -> ResultSchema {
     let (variant, about) = match of {
         TimeKind::CpuTime => {
-            ("", "A row is a trace with CPU time. Rows are in the order of the file, which is by time.")
+            ("", "A row is a trace with CPU time. Rows are in the order of the file: most CPU time first.")
         }
         TimeKind::Contention => (
             "Contention",

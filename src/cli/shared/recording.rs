@@ -375,7 +375,19 @@ pub(crate) fn same_samples(old: &mut RecordedProfile, new: &mut RecordedProfile)
             others: &mut report.other_samples,
             name: |samples: &Samples| samples.event.map_or("", SampleEvent::name),
         })
-    })
+    })?;
+    let is_wall_clock =
+        |recorded: &RecordedProfile| recorded.profile.samples.as_ref().map(|samples| samples.is_wall_clock);
+    if let (Some(before), Some(after)) = (is_wall_clock(old), is_wall_clock(new))
+        && before != after
+    {
+        let (wall_clock, other) = if before { (&old.path, &new.path) } else { (&new.path, &old.path) };
+        anyhow::bail!(
+            "the CPU samples of {wall_clock} are wall-clock samples of running threads, those of {other} are not: they \
+             cannot be compared"
+        );
+    }
+    Ok(())
 }
 
 /// Makes two recordings of Flight Recorder use the allocation sites of an event that both contain.

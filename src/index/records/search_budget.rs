@@ -11,6 +11,8 @@ use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArra
 use hprof_parser::record::{self, Chain, Record, tag};
 use hprof_values::IdSize;
 
+/// Maximum number of consecutive records with unknown tags before a known one confirms them.
+const MAX_UNKNOWN: usize = 16;
 /// Number of consecutive records that confirm a record start.
 pub(crate) const ENOUGH: usize = 16;
 /// Maximum number of records that all searches of a file read: in hostile files every byte can look like
@@ -51,10 +53,24 @@ impl<'a> HeapDumpSearch<'a> {
         chain.is_some_and(|chain| (chain.to_end && chain.records >= few) || chain.records >= ENOUGH)
     }
 
-    /// Returns `true` if records continue after the one at `at`, whatever its tag is.
+    /// Returns `true` if known records follow the one at `at`, whatever its tag is, or the file ends there. Other unknown records
+    /// may be between them.
     pub(crate) fn goes_on_after(&mut self, at: usize) -> bool {
-        let end = Record::at(self.bytes, at).and_then(|record| usize::try_from(record.end()).ok());
-        end.is_some_and(|end| end > at && self.goes_on(end, 1))
+        let mut at = at;
+        for _ in 0..MAX_UNKNOWN {
+            // Zeros would be one empty record after the other.
+            let record = Record::at(self.bytes, at).filter(|record| record.tag != 0 || record.length > 0);
+            let end = record.and_then(|record| usize::try_from(record.end()).ok());
+            let Some(end) = end.filter(|end| *end <= self.bytes.len()) else { return false };
+            if end == self.bytes.len() || self.goes_on(end, 1) {
+                return true;
+            }
+            if self.bytes.get(end).is_none_or(|tag| record::is_known(*tag)) {
+                return false;
+            }
+            at = end;
+        }
+        false
     }
 
     /// Returns the first of these offsets at which records continue.

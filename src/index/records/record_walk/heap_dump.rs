@@ -118,7 +118,8 @@ impl RecordWalk<'_> {
             }
             // Followed by records that are truncated themselves.
             let known = self.bytes.get(stated).is_none_or(|tag| record::is_known(*tag));
-            let believed = self.search.chain(stated, 4).is_some_and(|chain| chain.records >= 2);
+            let believed = self.search.chain(stated, 4).is_some_and(|chain| chain.records >= 2)
+                || (!known && self.search.goes_on_after(stated));
             if record.length > 0 && (believed || (known && self.search.is_heap(start, stated))) {
                 return (stated, RecordCompleteness::Yes);
             }

@@ -23,8 +23,6 @@ use crate::storage::memory::NoMemory;
 
 /// Maximum number of listed problems.
 const MAX_PROBLEMS: usize = 200;
-/// Maximum number of consecutive records with unknown tags before a known one confirms them.
-const MAX_UNKNOWN: usize = 16;
 
 /// Walks over the records of `bytes`, whose header is `header`.
 ///
@@ -370,7 +368,7 @@ impl RecordWalk<'_> {
             };
             return self.read_as_heap_dump(record, form);
         }
-        if let Some(end) = stated.filter(|_| self.is_framed(record)) {
+        if let Some(end) = stated.filter(|_| self.search.goes_on_after(record.offset)) {
             let (count, bytes) = self.unsupported.entry(record.tag).or_default();
             (*count, *bytes) = (*count + 1, *bytes + u64::from(record.length));
             return end;
@@ -383,25 +381,6 @@ impl RecordWalk<'_> {
                 self.skip(record, len)
             }
         }
-    }
-
-    /// Returns `true` if known records follow where the length of an unknown record says, or the file ends there. Other
-    /// unknown records may be between them.
-    fn is_framed(&mut self, record: &Record) -> bool {
-        let mut record = *record;
-        for _ in 0..MAX_UNKNOWN {
-            // Zeros would be one empty record after the other.
-            let end = usize::try_from(record.end()).ok().filter(|_| record.tag != 0 || record.length > 0);
-            let Some(end) = end.filter(|end| *end <= self.bytes.len()) else { return false };
-            if end == self.bytes.len() || self.search.goes_on(end, 1) {
-                return true;
-            }
-            match Record::at(self.bytes, end).filter(|next| !record::is_known(next.tag)) {
-                Some(next) => record = next,
-                None => return false,
-            }
-        }
-        false
     }
 
     /// Reads a record as a heap dump although its tag is different.

@@ -98,7 +98,7 @@ names! {
     EXAMPLES: Records, "objects that would save most, at most five";
     EXAMPLE_OBJECT: Id, "object ID of an example, one of the larger objects";
     IS_EXACT: Boolean, "whether the counts and sizes are exact rather than estimated; for a container, whether all elements were counted";
-    IS_INCOMPLETE: Boolean, "whether the counts are lower bounds";
+    IS_INCOMPLETE: Boolean, "whether `objects` is only a lower bound";
     COPIES: Integer, "number of equal objects";
     SAMPLED: Integer, "number of copies examined, at most 64";
 

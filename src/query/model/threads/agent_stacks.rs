@@ -7,9 +7,11 @@
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_values::TraceSerial;
 
+/// Number of bytes of a thread's name that [`may_be_hidden`] looks at.
+pub(super) const EXAMINED: usize = 32;
 /// Starts of the names of threads that the agent may hide (its subclasses of `JavaThread` that override
 /// `isHiddenFromExternalView`).
-const HIDDEN: [&str; 8] = [
+const HIDDEN_THREADS: [&str; 8] = [
     "C1 CompilerThread",
     "C2 CompilerThread",
     "JVMCI CompilerThread",
@@ -31,26 +33,30 @@ pub(super) struct RecordedStack {
     pub(super) has_frames: bool,
 }
 
-/// Returns the stack of each thread, for threads in the order of their roots with their names; `None` if the numbers of threads
-/// and stacks do not fit.
+/// Returns `true` if the agent may hide a thread with this name.
+pub(super) fn may_be_hidden(name: &str) -> bool {
+    HIDDEN_THREADS.iter().any(|start| name.starts_with(start))
+}
+
+/// Returns the stack of each thread, for threads in the order of their roots, each with whether it may be hidden; `None` if the
+/// numbers of threads and stacks do not fit.
 pub(super) fn assign(
-    threads: &[(ObjectIndex, String)],
+    threads: &[(ObjectIndex, bool)],
     mut stacks: Vec<RecordedStack>,
 ) -> Option<Vec<(ObjectIndex, Option<TraceSerial>)>> {
     stacks.retain(|stack| stack.thread > 0);
     stacks.sort_unstable_by_key(|stack| (stack.thread, stack.trace));
     let is_numbered = stacks.iter().zip(1..).all(|(stack, number)| stack.thread == number);
-    let may_hide = |name: &str| HIDDEN.iter().any(|start| name.starts_with(start));
-    let of_jvm = threads.iter().filter(|(_, name)| may_hide(name)).count();
+    let of_jvm = threads.iter().filter(|(_, may_hide)| *may_hide).count();
     let hidden = threads.len().checked_sub(stacks.len()).filter(|hidden| is_numbered && *hidden <= of_jvm)?;
     // Which of the JVM's threads are visible does not matter: none has frames, and they start one after another.
     let mut visible = of_jvm - hidden;
     let mut next = stacks.iter().peekable();
     let mut assigned = Vec::with_capacity(threads.len());
-    for (thread, name) in threads {
-        let is_hidden = may_hide(name) && (visible == 0 || next.peek().is_none_or(|stack| stack.has_frames));
+    for (thread, may_hide) in threads {
+        let is_hidden = *may_hide && (visible == 0 || next.peek().is_none_or(|stack| stack.has_frames));
         let stack = if is_hidden { None } else { Some(next.next()?) };
-        visible -= usize::from(may_hide(name) && !is_hidden);
+        visible -= usize::from(*may_hide && !is_hidden);
         assigned.push((*thread, stack.map(|stack| stack.trace)));
     }
     next.next().is_none().then_some(assigned)
@@ -70,8 +76,8 @@ mod tests {
     }
 
     fn assigned(names: &[&str], frames: &[bool]) -> Option<Vec<Option<u32>>> {
-        let threads: Vec<(ObjectIndex, String)> =
-            (0..).zip(names).map(|(at, name)| (ObjectIndex(at), (*name).to_owned())).collect();
+        let threads: Vec<(ObjectIndex, bool)> =
+            (0..).zip(names).map(|(at, name)| (ObjectIndex(at), may_be_hidden(name))).collect();
         let all = assign(&threads, stacks(frames))?;
         Some(all.into_iter().map(|(_, trace)| trace.map(|trace| trace.0)).collect())
     }
@@ -93,7 +99,7 @@ mod tests {
         assert_eq!(assigned(&["main", "worker"], &[true]), None);
         assert_eq!(assigned(&["main"], &[true, true]), None);
         assert_eq!(assigned(&["Service Thread", "main"], &[true, true]), None);
-        let threads = [(ObjectIndex(0), "main".to_owned())];
+        let threads = [(ObjectIndex(0), false)];
         let stack = RecordedStack { thread: 7, trace: TraceSerial(1), has_frames: true };
         assert_eq!(assign(&threads, vec![stack]), None);
     }

@@ -329,7 +329,8 @@ impl<'a> Threads<'a> {
     fn assign_agent_stacks(&mut self, in_order: &[ObjectIndex]) {
         let Some((_, Some(dummy))) = self.running.first() else { return };
         let dummy = *dummy;
-        let is_of_agent = self.running.iter().all(|(_, trace)| *trace == Some(dummy));
+        // The number that HotSpot gives to the trace without frames.
+        let is_of_agent = dummy.0 == 1 && self.running.iter().all(|(_, trace)| *trace == Some(dummy));
         if !is_of_agent || self.frames.of_trace(dummy).next().is_some() {
             return;
         }
@@ -337,11 +338,13 @@ impl<'a> Threads<'a> {
         if !stacks.iter().any(|stack| stack.thread > 0 && stack.has_frames) {
             return;
         }
-        let name =
-            |thread: &ObjectIndex| self.name(*thread).map(|name| name.text(MAX_NAME)).unwrap_or_default();
-        let named: Vec<(ObjectIndex, String)> =
-            in_order.iter().map(|thread| (*thread, name(thread))).collect();
-        match agent_stacks::assign(&named, stacks) {
+        let may_hide = |thread: &ObjectIndex| {
+            self.name(*thread)
+                .is_some_and(|name| agent_stacks::may_be_hidden(&name.text(agent_stacks::EXAMINED)))
+        };
+        let threads: Vec<(ObjectIndex, bool)> =
+            in_order.iter().map(|thread| (*thread, may_hide(thread))).collect();
+        match agent_stacks::assign(&threads, stacks) {
             Some(mut assigned) => {
                 assigned.sort_unstable_by_key(|(thread, _)| *thread);
                 self.running = assigned;

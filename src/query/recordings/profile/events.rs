@@ -1,5 +1,5 @@
 //! Types of Flight Recorder events that are read into a profile: those of the JDK, and those that other profilers write in its
-//! format (async-profiler's `profiler.*`, Datadog's `datadog.*`).
+//! format (async-profiler's `profiler.*`, and of Datadog's `datadog.*` the samples of running threads).
 
 use std::borrow::Cow;
 
@@ -90,7 +90,7 @@ impl SiteEvent {
     }
 
     /// Returns the types of the events.
-    pub(super) const fn events(self) -> &'static [AllocationEvent] {
+    pub(super) fn events(self) -> &'static [AllocationEvent] {
         match self {
             Self::Samples => &[AllocationEvent::Sample],
             Self::Buffers => &[AllocationEvent::InNewTlab, AllocationEvent::OutsideTlab],

@@ -48,7 +48,7 @@ fn columns<'w>() -> FactColumns<'w, WasteEntry<'w>> {
 pub(crate) fn definition() -> Definition {
     Definition {
         name: "waste".into(),
-        meaning: "Wasted memory: a kind of waste, and a field that holds objects of this kind, as in `waste`"
+        meaning: "Memory wasted by one kind of waste in one field, or in all if the kind has no fields"
             .into(),
         order: "kinds by bytes, largest first; within a kind, fields by bytes, largest first".into(),
         columns: columns().definitions(),

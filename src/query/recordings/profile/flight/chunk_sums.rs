@@ -271,7 +271,7 @@ struct StateTable {
     last: Option<(ConstantNumber, StateNumber)>,
 }
 
-/// Maximum number of states. All further ones count as the last one.
+/// Maximum number of states. Further ones have no name.
 const MAX_STATES: usize = 200;
 
 impl StateTable {
@@ -288,13 +288,11 @@ impl StateTable {
 
     fn number_of_name(&mut self, name: Arc<str>) -> StateNumber {
         let known = self.names.iter().position(|known| *known == name);
-        let at = known.unwrap_or_else(|| {
-            if self.names.len() < MAX_STATES {
-                self.names.push(name);
-            }
-            self.names.len() - 1
+        let at = known.or_else(|| {
+            let is_free = self.names.len() < MAX_STATES;
+            is_free.then(|| self.names.push(name)).map(|()| self.names.len() - 1)
         });
-        StateNumber::try_from(at + 1).unwrap_or(0)
+        at.and_then(|at| StateNumber::try_from(at + 1).ok()).unwrap_or(0)
     }
 }
 

@@ -368,6 +368,8 @@ impl MergedChunks {
         let kinds = event.events().iter().map(|event| self.kind(&self.allocations, *event as usize));
         let mut sums = SiteSums::default();
         for (trace, class, sum) in kinds.flat_map(SiteSums::iter) {
+            // Native memory has no class.
+            let class = if event == SiteEvent::NativeMemory { u32::MAX } else { class };
             sums.add(trace, class, *sum);
         }
         if sums.is_empty() {
@@ -440,13 +442,14 @@ impl<'w> CountedStates<'w> {
     }
 }
 
-/// Returns the number of a state, from 1; 0 if there are too many.
+/// Returns the number of a state, from 1; 0 if there are too many, of which the others have no names.
 fn number_of(states: &mut Vec<Arc<str>>, name: &Arc<str>) -> StateNumber {
-    let at = states.iter().position(|known| known == name).unwrap_or_else(|| {
-        states.push(Arc::clone(name));
-        states.len() - 1
+    let known = states.iter().position(|known| known == name);
+    let at = known.or_else(|| {
+        let is_free = states.len() < usize::from(StateNumber::MAX);
+        is_free.then(|| states.push(Arc::clone(name))).map(|()| states.len() - 1)
     });
-    StateNumber::try_from(at + 1).unwrap_or(0)
+    at.and_then(|at| StateNumber::try_from(at + 1).ok()).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -109,8 +109,11 @@ impl ConstantNames {
         if let Some(known) = self.states.get(&state) {
             return known.clone();
         }
-        let name =
-            state.record().and_then(|state| state.text("name", MAX_STATE)).map(|name| Arc::from(&*name));
+        let name = state.record().and_then(|state| self.text(&state, "name"));
+        let name = name.map(|name| match name.get(..MAX_STATE) {
+            Some(start) => start.into(),
+            None => name,
+        });
         self.states.insert(&state, name.clone());
         name
     }

@@ -58,10 +58,10 @@ impl Tables {
                 let place = *places.entry(row.trace).or_insert(samples.rows.len());
                 match samples.rows.get_mut(place) {
                     Some((_, count)) => *count = count.saturating_add(row.count),
-                    None => {
-                        samples.rows.push((row.trace, row.count));
-                        samples.methods.extend(row.name.map(|name| (row.trace, name.into())));
-                    }
+                    None => samples.rows.push((row.trace, row.count)),
+                }
+                if let Some(name) = row.name {
+                    samples.methods.entry(row.trace).or_insert(name.into());
                 }
             }
             // A total beyond 31 bits is printed as a signed number.

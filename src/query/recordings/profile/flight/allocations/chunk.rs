@@ -7,7 +7,7 @@ use hprof_jfr::NumberField::{Integer, Key};
 use hprof_jfr::metadata::Class;
 use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, NumberFields, Record};
 
-use super::super::super::events::{AllocationEvent, current_name};
+use super::super::super::events::{AllocationEvent, SiteEvent, current_name};
 use super::super::chunk_sums::MAX_JVM_TEXT;
 use super::super::heap::{HeapEventKind, HeapEvents};
 use super::super::names::ConstantNames;
@@ -68,7 +68,9 @@ impl ChunkEventKind {
     /// Returns the kind of the events of a type, and the names of the fields after the stack.
     fn from_class(class: &Class) -> Option<(Self, [&'static str; 5])> {
         let name = current_name(&class.name);
-        if let Some(event) = AllocationEvent::ALL.into_iter().find(|event| event.name() == name) {
+        // Only events about all allocations: live objects and native memory are something else.
+        let mut of_heap = [SiteEvent::Samples, SiteEvent::Buffers].into_iter().flat_map(SiteEvent::events);
+        if let Some(event) = of_heap.find(|event| event.name() == name).copied() {
             let [first, second] = event.weights();
             let names = ["startTime", "objectClass", first, second, "allocationSize"];
             return Some((Self::Allocation(event), names));

@@ -319,7 +319,7 @@ impl MergedAllocations {
         };
         all.event = Some(event).filter(|_| !rows.is_empty());
         let class = |number: u32| classes.get(number as usize).cloned().unwrap_or_default();
-        // Both variants of [`SiteEvent`] count the same bytes.
+        // Both count the same bytes.
         let rows = rows.into_iter().filter(|((event, ..), _)| *event == counted);
         all.rows = rows.map(|((_, number, stack), row)| (class(number), stack, row)).collect();
         all.rows.sort_rows_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
