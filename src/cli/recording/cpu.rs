@@ -189,7 +189,7 @@ fn check_states(facts: &FlightFacts, args: &CpuArgs) -> anyhow::Result<()> {
 const SHOWN_STATES: usize = 8;
 
 /// Returns the numbers of samples that are counted only if their states are requested.
-fn uncounted(facts: &FlightFacts, args: &CpuArgs) -> Vec<String> {
+fn uncounted_states(facts: &FlightFacts, args: &CpuArgs) -> Vec<String> {
     let is_asked = |state: &&SampleState| args.event.is_none_or(|event| state.event == event);
     let states = facts.sample_states.iter().filter(is_asked).filter(|state| !state.is_counted);
     let shown = states.map(|state| {
@@ -255,8 +255,8 @@ fn note_events(cx: &RunContext, recorded: &RecordedProfile, facts: &FlightFacts,
                 .note(cx, &format!("only {event} events are counted; the recording also contains {others}"));
         }
         Some(_) => {}
-        None if !uncounted(facts, args).is_empty() => {
-            let shown = uncounted(facts, args).join(" and ");
+        None if !uncounted_states(facts, args).is_empty() => {
+            let shown = uncounted_states(facts, args).join(" and ");
             args.input.note(
                 cx,
                 &format!("the recording contains no samples of running threads, but {shown} (--state)"),

@@ -57,9 +57,10 @@ impl<'a> HeapDumpSearch<'a> {
     /// may be between them.
     pub(crate) fn goes_on_after(&mut self, at: usize) -> bool {
         let mut at = at;
-        for _ in 0..MAX_UNKNOWN {
+        for hop in 0..MAX_UNKNOWN {
             // Zeros would be one empty record after the other.
-            let record = Record::at(self.bytes, at).filter(|record| record.tag != 0 || record.length > 0);
+            let is_zeros = |record: &Record| hop > 0 && record.tag == 0 && record.length == 0;
+            let record = Record::at(self.bytes, at).filter(|record| !is_zeros(record));
             let end = record.and_then(|record| usize::try_from(record.end()).ok());
             let Some(end) = end.filter(|end| *end <= self.bytes.len()) else { return false };
             if end == self.bytes.len() || self.goes_on(end, 1) {

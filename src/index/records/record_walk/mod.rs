@@ -368,7 +368,8 @@ impl RecordWalk<'_> {
             };
             return self.read_as_heap_dump(record, form);
         }
-        if let Some(end) = stated.filter(|_| self.search.goes_on_after(record.offset)) {
+        let is_zeros = record.tag == 0 && record.length == 0;
+        if let Some(end) = stated.filter(|_| !is_zeros && self.search.goes_on_after(record.offset)) {
             let (count, bytes) = self.unsupported.entry(record.tag).or_default();
             (*count, *bytes) = (*count + 1, *bytes + u64::from(record.length));
             return end;

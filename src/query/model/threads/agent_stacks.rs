@@ -75,7 +75,7 @@ mod tests {
         frames.iter().zip(1..).map(stack).collect()
     }
 
-    fn assigned(names: &[&str], frames: &[bool]) -> Option<Vec<Option<u32>>> {
+    fn traces_of_threads(names: &[&str], frames: &[bool]) -> Option<Vec<Option<u32>>> {
         let threads: Vec<(ObjectIndex, bool)> =
             (0..).zip(names).map(|(at, name)| (ObjectIndex(at), may_be_hidden(name))).collect();
         let all = assign(&threads, stacks(frames))?;
@@ -85,20 +85,23 @@ mod tests {
     #[test]
     fn visible_threads_have_the_stacks_in_their_order() {
         let names = ["main", "Signal Dispatcher", "Service Thread", "C2 CompilerThread0", "worker"];
-        assert_eq!(assigned(&names, &[true, false, true]), Some(vec![Some(2), Some(3), None, None, Some(4)]));
+        assert_eq!(
+            traces_of_threads(&names, &[true, false, true]),
+            Some(vec![Some(2), Some(3), None, None, Some(4)])
+        );
         // One of the JVM's threads is visible.
         assert_eq!(
-            assigned(&names, &[true, false, false, true]),
+            traces_of_threads(&names, &[true, false, false, true]),
             Some(vec![Some(2), Some(3), Some(4), None, Some(5)])
         );
-        assert_eq!(assigned(&["main"], &[true]), Some(vec![Some(2)]));
+        assert_eq!(traces_of_threads(&["main"], &[true]), Some(vec![Some(2)]));
     }
 
     #[test]
     fn numbers_that_do_not_fit_assign_nothing() {
-        assert_eq!(assigned(&["main", "worker"], &[true]), None);
-        assert_eq!(assigned(&["main"], &[true, true]), None);
-        assert_eq!(assigned(&["Service Thread", "main"], &[true, true]), None);
+        assert_eq!(traces_of_threads(&["main", "worker"], &[true]), None);
+        assert_eq!(traces_of_threads(&["main"], &[true, true]), None);
+        assert_eq!(traces_of_threads(&["Service Thread", "main"], &[true, true]), None);
         let threads = [(ObjectIndex(0), false)];
         let stack = RecordedStack { thread: 7, trace: TraceSerial(1), has_frames: true };
         assert_eq!(assign(&threads, vec![stack]), None);
