@@ -345,7 +345,7 @@ mod tests {
         let heap = collecting.finish();
         assert_eq!((heap.collections.len(), heap.left_out), (MAX_COLLECTIONS, 5));
         assert_eq!(heap.trend(), None);
-        let problem = "not read: 5 of the events about the heap, as there are too many";
+        let problem = "too many events about the heap: 5 were skipped";
         assert_eq!(heap.problem().as_deref(), Some(problem));
     }
 
