@@ -212,7 +212,7 @@ pub mod dominators {
 /// let dump = Dump::new(&heap, &graph)?;
 /// let view = View::new(&dump);
 /// if let Some(object) = graph.objects.addresses.index_of(ObjectId(0x7_1a00_0018)) {
-///     for path in paths(&view.edges, object, 3, Exclusions::all()).paths {
+///     for path in paths(&view.edges, object, 3, Exclusions::all_but_strong()).paths {
 ///         for step in view.steps(&path, 0..path.len()) {
 ///             println!("{} {}", step.reference.unwrap_or_default(), step.class.unwrap_or_default());
 ///         }
