@@ -48,8 +48,7 @@ pub(super) fn allocation_columns<'a, R: 'a>(
 ) -> [Column<'a, R>; 4] {
     let column = |name: Name, value: fn(&Totals) -> u64| {
         let value = move |row: &R| Some(sums(row)).filter(|sums| sums.samples == 0).map(|sums| value(&sums));
-        Column::new(name.in_record(record), move |row| value(row).into())
-            .or_null("the site is estimated from samples")
+        Column::new(name.in_record(record), move |row| value(row).into()).or_null(nulls::SAMPLED)
     };
     [
         column(names::LIVE_BYTES, |sums| sums.live_bytes),

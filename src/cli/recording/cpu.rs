@@ -244,6 +244,7 @@ fn note_events(cx: &RunContext, recorded: &RecordedProfile, facts: &FlightFacts,
     if let Some(counted) = counted {
         note_states(cx, facts, counted, args);
     }
+    let uncounted = uncounted_states(facts, args);
     let is_none = counted.is_none() && others.is_empty();
     if let Some(lost) = recorded.lost_samples_note(args.event, false).filter(|_| !is_none) {
         args.input.note(cx, &lost);
@@ -255,8 +256,8 @@ fn note_events(cx: &RunContext, recorded: &RecordedProfile, facts: &FlightFacts,
                 .note(cx, &format!("only {event} events are counted; the recording also contains {others}"));
         }
         Some(_) => {}
-        None if !uncounted_states(facts, args).is_empty() => {
-            let shown = uncounted_states(facts, args).join(" and ");
+        None if !uncounted.is_empty() => {
+            let shown = uncounted.join(" and ");
             args.input.note(
                 cx,
                 &format!("the recording contains no samples of running threads, but {shown} (--state)"),

@@ -1,6 +1,6 @@
 //! Facts of recorded rows: traces, samples and allocation sites.
 
-use hprof_base::dictionary::names;
+use hprof_base::dictionary::{names, nulls};
 use hprof_base::fact::Fact;
 
 use crate::allocation_sites::AllocationSite;
@@ -27,8 +27,6 @@ impl Trace {
     }
 }
 
-const NO_METHOD: &str = "the trace has no frame, or is not in the file";
-
 impl RankedSamples {
     /// Returns the facts of the samples of a trace.
     pub fn facts() -> Vec<Fact<Self>> {
@@ -38,7 +36,7 @@ impl RankedSamples {
             Fact::new(names::SAMPLES, |row: &Self| row.samples.into()),
             Fact::new(names::SELF_PERCENT, |row: &Self| row.self_percent.into()),
             Fact::new(names::ACCUMULATED_PERCENT, |row: &Self| row.accumulated_percent.into()),
-            Fact::new(names::METHOD, |row: &Self| row.method.as_ref().into()).or_null(NO_METHOD),
+            Fact::new(names::METHOD, |row: &Self| row.method.as_ref().into()).or_null(nulls::NO_FRAME),
         ]
     }
 }
@@ -51,23 +49,22 @@ impl RankedSite {
 
     /// Returns the facts of an allocation site.
     pub fn facts() -> Vec<Fact<Self>> {
-        const SAMPLED: &str = "the site is estimated from samples";
         vec![
             Fact::new(names::RANK, |row: &Self| row.rank.into()),
             Fact::new(names::CLASS, |row: &Self| (&*row.site.class).into()),
             Fact::new(names::TRACE, |row: &Self| row.site.trace.into()),
             Fact::new(names::LIVE_BYTES, |row: &Self| row.unless_sampled(row.site.live_bytes).into())
-                .or_null(SAMPLED),
+                .or_null(nulls::SAMPLED),
             Fact::new(names::LIVE_INSTANCES, |row: &Self| row.unless_sampled(row.site.live_instances).into())
-                .or_null(SAMPLED),
+                .or_null(nulls::SAMPLED),
             Fact::new(names::ALLOCATED_BYTES, |row: &Self| row.site.allocated_bytes.into()),
             Fact::new(names::ALLOCATED_INSTANCES, |row: &Self| {
                 row.unless_sampled(row.site.allocated_instances).into()
             })
-            .or_null(SAMPLED),
+            .or_null(nulls::SAMPLED),
             Fact::new(names::SELF_PERCENT, |row: &Self| row.self_percent.into()),
             Fact::new(names::ACCUMULATED_PERCENT, |row: &Self| row.accumulated_percent.into()),
-            Fact::new(names::METHOD, |row: &Self| row.method.as_ref().into()).or_null(NO_METHOD),
+            Fact::new(names::METHOD, |row: &Self| row.method.as_ref().into()).or_null(nulls::NO_FRAME),
             Fact::new(names::SAMPLES, |row: &Self| {
                 Some(row.site.samples).filter(|samples| *samples > 0).into()
             })

@@ -34,6 +34,8 @@ pub const IS_ROOT: &str = "it is a root";
 pub const TOP_PLACE: &str = "it is at the top";
 /// The stack is empty or unknown.
 pub const NO_FRAME: &str = "the trace has no frame, or is not in the file";
+/// Samples do not tell live objects, nor how many were allocated.
+pub const SAMPLED: &str = "the site is estimated from samples";
 /// The recording contains no allocation sites.
 pub const NO_SITES: &str = "there are no sites";
 /// Only recordings of Flight Recorder have it.

@@ -271,18 +271,6 @@ const MAX_STARTS: usize = 1000;
 /// Error that the JVM throws when the heap is full.
 const OUT_OF_MEMORY: &str = "java.lang.OutOfMemoryError";
 
-/// Returns running threads in the order of the serial numbers in their roots, which `running` has the numbers of.
-fn in_order_of_serials(
-    roots: &hprof_index::objects::gc_roots::Roots,
-    running: &[(ObjectIndex, u32, Option<TraceSerial>)],
-) -> Vec<ObjectIndex> {
-    let serial = |row: u32| roots.rows.get(row as usize).and_then(|root| root.thread_serial);
-    let mut threads: Vec<(Option<u32>, ObjectIndex)> =
-        running.iter().map(|(thread, row, _)| (serial(*row), *thread)).collect();
-    threads.sort_unstable();
-    threads.into_iter().map(|(_, thread)| thread).collect()
-}
-
 impl<'a> Threads<'a> {
     /// Creates a finder of threads.
     pub fn new(dump: &Dump<'a>) -> Self {
@@ -305,8 +293,7 @@ impl<'a> Threads<'a> {
         running.sort_unstable();
         running.dedup_by_key(|(thread, ..)| *thread);
         locals.sort_unstable();
-        let in_order: Vec<ObjectIndex> = in_order_of_serials(roots, &running);
-        let running: Vec<_> = running.into_iter().map(|(thread, _, trace)| (thread, trace)).collect();
+        let running = running.into_iter().map(|(thread, _, trace)| (thread, trace)).collect();
         let (labels, frames) = (Labels::new(dump), Frames::new(dump));
         let mut threads = Self {
             graph: dump.graph,
@@ -319,14 +306,13 @@ impl<'a> Threads<'a> {
             out_of_memory: Vec::new(),
             has_unassigned_stacks: false,
         };
-        threads.assign_agent_stacks(&in_order);
+        threads.assign_agent_stacks();
         threads.out_of_memory = threads.find_out_of_memory();
         threads
     }
 
     /// Assigns the stacks in a dump of the serviceability agent, whose roots all name one trace without frames.
-    /// `in_order` has the running threads in the order of their serial numbers.
-    fn assign_agent_stacks(&mut self, in_order: &[ObjectIndex]) {
+    fn assign_agent_stacks(&mut self) {
         let Some((_, Some(dummy))) = self.running.first() else { return };
         let dummy = *dummy;
         // The number that HotSpot gives to the trace without frames.
@@ -342,8 +328,16 @@ impl<'a> Threads<'a> {
             self.name(*thread)
                 .is_some_and(|name| agent_stacks::may_be_hidden(&name.text(agent_stacks::EXAMINED)))
         };
+        let roots = self.graph.roots.rows.iter().filter(|root| root.kind == RootKind::ThreadObject);
+        let roots = roots.filter(|root| root.thread == Some(root.object));
+        let mut in_order: Vec<(Option<u32>, ObjectIndex)> =
+            roots.map(|root| (root.thread_serial, root.object)).collect();
+        // As in `running`, the first root of a thread counts.
+        in_order.sort_by_key(|(_, thread)| *thread);
+        in_order.dedup_by_key(|(_, thread)| *thread);
+        in_order.sort_unstable();
         let threads: Vec<(ObjectIndex, bool)> =
-            in_order.iter().map(|thread| (*thread, may_hide(thread))).collect();
+            in_order.iter().map(|(_, thread)| (*thread, may_hide(thread))).collect();
         match agent_stacks::assign(&threads, stacks) {
             Some(mut assigned) => {
                 assigned.sort_unstable_by_key(|(thread, _)| *thread);
