@@ -28,6 +28,10 @@ const fn subject_means(subject: Subject) -> &'static str {
              the boot loader"
         }
         Subject::RootsLacking => "objects that only these roots hold count as unreachable, and may be alive",
+        Subject::ContentsMissing => {
+            "texts are unknown beyond what is left; waste in contents, texts and credentials are looked for only in arrays \
+             that are complete"
+        }
         Subject::SeveralHeapDumps => {
             "each is a separate heap, dumped at a different time; only one is read, by default the last"
         }

@@ -3,7 +3,8 @@
 
 use std::fs;
 
-use crate::kit::process::{Folder, stderr};
+use crate::kit::mutate::walk::Map;
+use crate::kit::process::{Folder, sample, stderr};
 
 /// Copies a file of `samples/reports` into a folder; returns its path.
 fn copy(folder: &Folder, name: &str) -> String {
@@ -131,4 +132,101 @@ fn roots_that_the_serviceability_agent_does_not_write_are_missed() {
     assert_eq!(stack("main").last().unwrap(), "main", "{threads}");
     assert!(stack("session-keeper").iter().any(|method| method.starts_with("lambda$main")), "{threads}");
     assert!(stack("C2 CompilerThread0").is_empty(), "{threads}");
+}
+
+/// Returns a dump in which `write` overwrites the elements of each primitive array, given its type code and the size of an
+/// element.
+fn overwritten(dump: &[u8], write: impl Fn(u8, usize, &mut [u8])) -> Vec<u8> {
+    let map = Map::of(dump).unwrap();
+    let mut copy = dump.to_vec();
+    for array in map.inner.iter().filter(|spot| spot.tag == 0x23) {
+        let start = array.at + 1 + map.id_bytes + 9;
+        let kind = dump[start - 1];
+        let width = match kind {
+            4 | 8 => 1,
+            5 | 9 => 2,
+            6 | 10 => 4,
+            _ => 8,
+        };
+        write(kind, width, &mut copy[start..array.end]);
+    }
+    copy
+}
+
+/// Returns a dump with the first elements of its arrays, as SapMachine's limits write it.
+fn limited(dump: &[u8], text: usize, other: usize) -> Vec<u8> {
+    overwritten(dump, |kind, width, elements| {
+        let limit = if matches!(kind, 5 | 8) { text } else { other };
+        let left = elements.len().min(limit * width);
+        elements[left..].fill(0);
+    })
+}
+
+#[test]
+fn contents_that_were_removed_are_no_waste() {
+    let folder = Folder::new();
+    for name in ["jdk17", "jdk25-compact"] {
+        let dump = sample(&format!("jdk/{name}.hprof.zst"));
+        let marks = overwritten(&dump, |kind, _, elements| match kind {
+            8 => elements.fill(b'?'),
+            5 => elements.chunks_exact_mut(2).for_each(|unit| unit.copy_from_slice(&[0, b'?'])),
+            _ => elements.fill(0),
+        });
+        let forms = [
+            ("whole", dump.clone(), "complete", ""),
+            (
+                "zeros",
+                overwritten(&dump, |_, _, elements| elements.fill(0)),
+                "removed",
+                "all primitive arrays",
+            ),
+            ("marks", marks, "removed", "all primitive arrays"),
+            (
+                "limit",
+                limited(&dump, 120, 64),
+                "limited",
+                "the first 120 elements of each byte[] and char[], and the first 64",
+            ),
+            (
+                "short",
+                limited(&dump, 16, usize::MAX / 8),
+                "limited",
+                "the first 16 elements of each byte[] and char[]",
+            ),
+        ];
+        let path = |form: &str| folder.text(&format!("{name}-{form}.hprof"));
+        for (form, bytes, contents, text) in &forms {
+            let file = path(form);
+            fs::write(&file, bytes).unwrap();
+            assert_eq!(folder.json(&["info", &file])["rows"][0]["contents"], *contents, "{name} {form}");
+            let found = folder.json(&["doctor", &file])["rows"].to_string();
+            assert_eq!(found.contains("contents_missing"), *contents != "complete", "{found}");
+            assert!(found.contains(text), "{found}");
+            let said = stderr(&folder.run(&["overview", &file]));
+            assert!(said.contains(text), "{said}");
+        }
+        // Nothing is concluded from what is not there.
+        let wasted = |form: &str, kind: &str| {
+            let rows = folder.json(&["waste", &path(form)])["rows"].as_array().unwrap().clone();
+            rows.iter().find(|row| row["kind"] == kind).map_or(0, |row| row["wasted_bytes"].as_u64().unwrap())
+        };
+        for kind in ["duplicate_strings", "duplicate_arrays", "constant_arrays"] {
+            assert_eq!((wasted("zeros", kind), wasted("marks", kind)), (0, 0), "{kind}");
+            assert!(wasted("limit", kind) <= wasted("whole", kind), "{kind}");
+        }
+        assert!(wasted("limit", "duplicate_strings") > 0);
+        let names = |form: &str| folder.json(&["threads", &path(form)])["rows"].clone();
+        for row in names("zeros").as_array().unwrap() {
+            assert_eq!(row["name"], "(contents removed)", "{row}");
+        }
+        assert_eq!(names("limit"), names("whole"));
+        let strings = folder.json(&["strings", &path("marks"), "--top", "5"]);
+        assert!(strings["total"]["unreadable"].as_u64() > Some(1000), "{}", strings["total"]);
+        assert_eq!(strings["total"]["distinct"], 1, "only the empty text is known");
+        let said = stderr(&folder.run(&["strings", &path("limit")]));
+        assert!(said.contains("first 120 elements"), "{said}");
+        let length = "SELECT max(length) AS longest FROM strings";
+        let longest = |form: &str| folder.json(&["sql", &path(form), length])["rows"][0]["longest"].clone();
+        assert_eq!(longest("marks"), longest("whole"));
+    }
 }

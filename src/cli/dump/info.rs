@@ -8,6 +8,7 @@ use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::problem::Severity;
 use hprof_index::model::record_counts::RecordCounts;
 use hprof_query::dictionary::ColumnKey;
+use hprof_query::dump::doctor;
 use hprof_query::dump::info::{self, DumpInfo, HeapDumpInfo};
 use hprof_query::dump::writer::Writer;
 use hprof_report::column::JsonField;
@@ -97,6 +98,9 @@ fn columns() -> Columns<'static, InfoFacts> {
     let mut columns = vec![
         Column::new(names::FORMAT, |facts: &InfoFacts| facts.info.format.into()),
         Column::new(names::WRITER, |facts: &InfoFacts| facts.info.writer.name().into()),
+        Column::new(names::DUMP_CONTENTS, |facts: &InfoFacts| {
+            facts.info.missing_contents.contents().name().into()
+        }),
         integer(names::ID_BYTES.into(), |info| info.id_bytes.into()),
         Column::new(names::CREATED, |facts: &InfoFacts| output::timestamp(facts.info.created_ms).into())
             .or_null("as in `dump`"),
@@ -242,6 +246,9 @@ fn table(info: &DumpInfo, sizes: &Sizes) -> TableBuilder {
     let mut line = |key: &str, value: String| table.row([key, &value]);
     line("format", format!("{}, {}-byte identifiers", info.format, info.id_bytes));
     line("written by", writer(info.writer).to_owned());
+    if let Some(missing) = doctor::describe_missing(info.missing_contents) {
+        line("contents", missing);
+    }
     line("created", output::timestamp(info.created_ms).unwrap_or_else(|| "not stated".to_owned()));
     match info.compression {
         None => line("file", exact(info.file_bytes)),

@@ -7,6 +7,7 @@ use crate::cli::shared::beside_recording::{ComparedRecording, RecordingArg};
 use crate::cli::shared::commands::{self, Commands, NextCommand};
 use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::holder::{self, cut};
+use crate::cli::shared::messages;
 use crate::cli::shared::output;
 use hprof_index::Error;
 use hprof_input::file::TextFile;
@@ -153,6 +154,7 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
     let answer = Answer::new(columns(), [facts]).with_summary(&summary_columns(), &headline);
     let answer = above.into_iter().fold(answer, Answer::with_section_above).with_section_below(under);
     session.show_as(cx, "overview", args.output.format(), style, answer)?;
+    messages::about_contents(cx, session.heap.summary(), args.input.quiet);
     Ok(outcome)
 }
 

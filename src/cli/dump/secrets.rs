@@ -11,6 +11,7 @@ use hprof_report::value::id;
 
 use crate::cli::prelude::*;
 use crate::cli::shared::color::ColorArg;
+use crate::cli::shared::messages;
 use crate::cli::shared::output;
 use crate::cli::shared::rules_file;
 
@@ -116,6 +117,7 @@ pub(crate) fn run(cx: &RunContext, args: &SecretsArgs) -> anyhow::Result<Outcome
             session.show_as(cx, "secrets", format, style, answer(args, &found, &rows, format))?;
         }
     }
+    messages::about_contents(cx, session.heap.summary(), args.input.quiet);
     if !args.input.quiet {
         if found.omitted > 0 {
             let count = group_digits(found.omitted);

@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 use regex::Regex;
 
+use hprof_index::model::array_contents::DumpContents;
 use hprof_query::dictionary::Name;
 use hprof_query::strings::holders::Holder;
 use hprof_query::strings::{
@@ -14,6 +15,7 @@ use hprof_values::names as class_names;
 
 use crate::cli::prelude::*;
 use crate::cli::shared::limit::limit;
+use crate::cli::shared::messages;
 use crate::cli::shared::session::KEPT;
 use crate::cli::shared::unreachable::{self, ReachableScope};
 
@@ -150,14 +152,16 @@ pub(crate) fn run(cx: &RunContext, args: &StringsArgs) -> anyhow::Result<Outcome
         Ok((found, kept))
     })?;
     let rows = args.input.with_threads(|| show(cx, args, &session, &found, kept))??;
+    let summary = session.heap.summary();
+    messages::about_contents(cx, summary, args.input.quiet);
     if !args.input.quiet && found.totals.unreadable > 0 {
-        cx.emit(
-            "note",
-            &format!(
-                "{} Strings have no text: their value is null, not an array of characters, or not in the dump",
-                group_digits(found.totals.unreadable)
-            ),
-        );
+        let why = match summary.missing_contents().contents() {
+            DumpContents::Complete => "their value is null, not an array of characters, or not in the dump",
+            _ => {
+                "it was removed or cut, or their value is null, not an array of characters, or not in the dump"
+            }
+        };
+        cx.emit("note", &format!("{} Strings have no text: {why}", group_digits(found.totals.unreadable)));
     }
     if !args.input.quiet && rows == 0 {
         cx.emit("note", args.why_nothing());

@@ -206,6 +206,9 @@ pub(crate) const fn finding(subject: Subject) -> &'static str {
         Subject::RootsLacking => {
             "if the process still runs, make a dump with `jcmd PID GC.heap_dump FILE`, which contains them"
         }
+        Subject::ContentsMissing => {
+            "for questions about texts, use the original of a redacted dump, or make one without a limit for arrays"
+        }
         Subject::SeveralHeapDumps => "--heap-dump N reads another",
         Subject::LinesNotUnderstood => {
             "look at the line in the text: was it edited, wrapped, or written by two processes at once?"

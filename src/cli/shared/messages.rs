@@ -6,7 +6,7 @@ use std::path::Path;
 use hprof_index::model::problem::Severity;
 use hprof_index::model::summary::Summary;
 use hprof_index::{Heap, ObjectGraph};
-use hprof_query::dump::doctor::{Extent, RetainedSizes};
+use hprof_query::dump::doctor::{self, Extent, RetainedSizes, Subject};
 use hprof_query::naming::pattern::ClassPattern;
 use hprof_query::naming::suggestions;
 use hprof_query::objects::selection::{Selection, SelectionKind, ThreadPattern};
@@ -112,6 +112,14 @@ pub(crate) fn account(heap: &Heap) -> String {
         text += "; retained sizes are lower bounds";
     }
     text
+}
+
+/// Prints a note if contents of primitive arrays are missing, for commands whose answers depend on them.
+pub(crate) fn about_contents(cx: &RunContext, summary: &Summary, quiet: bool) {
+    if let Some(missing) = doctor::describe_missing(summary.missing_contents()).filter(|_| !quiet) {
+        cx.emit("note", &missing);
+        cx.emit("hint", advice::finding(Subject::ContentsMissing));
+    }
 }
 
 /// Prints a note if a file does not contain a heap dump.

@@ -1,5 +1,6 @@
 //! Data about a dump that needs no access to single objects: summary, tables, measurements, problems.
 
+pub mod array_contents;
 pub mod class_table;
 pub(crate) mod dangling;
 pub mod measurements;

@@ -6,10 +6,12 @@
 use std::any::Any;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::array_contents::{ArrayFill, MissingContents};
 use super::class_table::ClassTable;
 use super::problem::{Account, Problem, ProblemKind, Severity};
 use super::tables::*;
 use super::text_pool::{self, TextPool};
+use crate::layout::measured;
 use crate::model::measurements::PRIMITIVE_LENGTHS;
 use crate::storage::column::IndexColumn;
 use crate::storage::id_map::IdMap;
@@ -33,6 +35,7 @@ pub struct Tables {
     pub(crate) object_lengths: IndexColumn<ObjectLengthRow>,
     pub(crate) elements: IndexColumn<ElementsRow>,
     pub(crate) primitive_lengths: IndexColumn<CountRow>,
+    pub(crate) fills: IndexColumn<FillRow>,
     pub(crate) short_arrays: IndexColumn<DistanceRow>,
     pub(crate) class_distances: IndexColumn<ClassDistanceRow>,
     pub(crate) stack_chunks: IndexColumn<StackChunkRow>,
@@ -59,6 +62,7 @@ pub struct Summary {
     pub(super) tables: Tables,
     facts: FactsRow,
     class_table: OnceLock<ClassTable>,
+    missing_contents: OnceLock<MissingContents>,
     /// `true` if values of objects are hidden: strings, numbers, names of threads and loaders.
     hides_values: bool,
     /// Cached results of [`Self::get_or_compute`], of different types.
@@ -91,13 +95,21 @@ impl Summary {
         tables.account.first()?;
         let numbers_fit = u32::try_from(tables.classes.len()).is_ok_and(|classes| classes < NONE);
         let lengths_fit = tables.primitive_lengths.len() == 8 * (PRIMITIVE_LENGTHS + 1);
+        let lengths_fit = lengths_fit && tables.fills.len() == BasicType::PRIMITIVES.len();
         (numbers_fit && lengths_fit && matches!(facts.id_bytes, 4 | 8) && facts.version < 4)
             .then(|| Self::from_tables(tables, facts))
     }
 
     /// Creates a summary of tables that were made together.
     pub(crate) fn from_tables(tables: Tables, facts: FactsRow) -> Self {
-        Self { tables, facts, class_table: OnceLock::new(), hides_values: false, derived: Mutex::default() }
+        Self {
+            tables,
+            facts,
+            class_table: OnceLock::new(),
+            missing_contents: OnceLock::new(),
+            hides_values: false,
+            derived: Mutex::default(),
+        }
     }
 
     /// Returns the value of type `T` that `make` computes from the summary alone. It is cached: tables by class cost each query
@@ -201,6 +213,16 @@ impl Summary {
                 // A class has at most 65,535 fields.
                 classes.iter().map(|class| u32::try_from(bytes(class)).unwrap_or(u32::MAX)).collect(),
             )
+        })
+    }
+
+    /// Returns which contents of primitive arrays the dump lacks. Inferred on the first call.
+    pub fn missing_contents(&self) -> MissingContents {
+        *self.missing_contents.get_or_init(|| {
+            let strings = self.classes().iter().filter(|class| self.is_named(class, "java.lang.String"));
+            let fills: Vec<ArrayFill> = self.tables.fills.iter().map(ArrayFill::from).collect();
+            let lengths = |element| measured::primitive_lengths(self, element);
+            MissingContents::infer(&fills, lengths, strings.map(|class| class.objects.get()).sum())
         })
     }
 

@@ -23,6 +23,9 @@ macro_rules! rows {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassNumber(pub u32);
 
+/// Number of logarithms (base 2, rounded down) of an array's length.
+pub(crate) const LENGTH_BITS: usize = 32;
+
 /// Marker for "none" in columns of class numbers and text numbers.
 pub const NONE: u32 = u32::MAX;
 
@@ -306,6 +309,20 @@ rows! {
         version: u8,
         /// Compression of the file: 0 none, 1 gzip, 2 zstd, 3 tar, 4 tar in gzip, 5 tar in zstd, 6 zip.
         compression: u8,
+    }
+
+    /// How far the arrays of one element type are filled.
+    FillRow {
+        /// Number of elements of the longest filled part of an array.
+        longest: U32,
+        /// Number of longer arrays that are filled exactly to `longest`.
+        filled_to_longest: U64,
+        /// Lengths of these arrays modulo 64, as a set.
+        lengths: U64,
+        /// 1 if all elements of all arrays have the same value.
+        has_one_value: u8,
+        /// Number of arrays that end with zeros, by the logarithm of their length to base 2, rounded down.
+        zero_ends: [U64; LENGTH_BITS],
     }
 
     /// Row of a table of counts.

@@ -6,6 +6,7 @@
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::fields::{Bits, FieldPlace, slots};
+use crate::model::array_contents::{DumpContents, MissingContents};
 use crate::model::summary::{ClassNumber, Summary};
 use hprof_values::{BasicType, IdSize, ObjectId, be_u16};
 
@@ -18,7 +19,12 @@ pub enum Characters<'a> {
     Utf16Le(&'a [u8]),
     /// UTF-16 units, high byte first.
     Utf16Be(&'a [u8]),
+    /// This number of units, which were removed from the dump.
+    Removed(usize),
 }
+
+/// Text in place of one that was removed from the dump.
+const REMOVED: &str = "(contents removed)";
 
 impl<'a> Characters<'a> {
     /// Returns the number of UTF-16 units, as `String.length()` does.
@@ -26,6 +32,7 @@ impl<'a> Characters<'a> {
         match self {
             Self::Latin1(bytes) => bytes.len(),
             Self::Utf16Le(bytes) | Self::Utf16Be(bytes) => bytes.len() / 2,
+            Self::Removed(units) => *units,
         }
     }
 
@@ -34,13 +41,26 @@ impl<'a> Characters<'a> {
         self.len() == 0
     }
 
-    /// Returns the UTF-16 units.
+    /// Returns the UTF-16 units; of a text that was removed, those of "(contents removed)".
     pub fn units(self) -> impl Iterator<Item = u16> + use<'a> {
-        (0..self.len()).map(move |at| match self {
+        let shown = match self {
+            Self::Removed(_) => Self::Latin1(REMOVED.as_bytes()),
+            _ => self,
+        };
+        (0..shown.len()).map(move |at| match shown {
             Self::Latin1(bytes) => bytes.get(at).map_or(0, |byte| u16::from(*byte)),
             Self::Utf16Be(bytes) => be_u16(bytes, at * 2).unwrap_or(0),
             Self::Utf16Le(bytes) => be_u16(bytes, at * 2).unwrap_or(0).swap_bytes(),
+            Self::Removed(_) => 0,
         })
+    }
+
+    /// Returns these characters, or [`Characters::Removed`] if nothing of them is left.
+    pub fn unless_removed(self, missing: MissingContents) -> Self {
+        match missing.contents() {
+            DumpContents::Removed if !self.is_empty() => Self::Removed(self.len()),
+            _ => self,
+        }
     }
 
     /// Returns the text, up to `most` characters. An unpaired surrogate is written as `\udXXX`.

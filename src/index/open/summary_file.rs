@@ -55,4 +55,5 @@ sections! {
     24 problems,
     25 account,
     26 heap_dumps,
+    27 fills,
 }

@@ -409,6 +409,7 @@ impl<'a> ClassRowBuilder<'a> {
             elements: elements.collect::<Vec<_>>().into(),
             object_lengths: object_lengths.collect::<Vec<_>>().into(),
             primitive_lengths: primitive_lengths.collect::<Vec<_>>().into(),
+            fills: scan.fills.iter().map(FillRow::from).collect::<Vec<_>>().into(),
             short_arrays: (scan.short.distances().iter())
                 .map(|distance| DistanceRow::from(*distance))
                 .collect::<Vec<_>>()

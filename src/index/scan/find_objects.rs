@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use hprof_values::{BasicType, ObjectId, be_ids};
 
+use crate::model::array_contents::DumpContents;
 use crate::model::summary::{ClassIds, Summary};
 use crate::objects::strings::{StringFields, StringPart};
 
@@ -83,12 +84,18 @@ impl<'a> Lookup<'a> {
             })
             .collect();
         let arrays = self.find(&places.iter().map(|(_, array, _)| *array).collect());
+        let missing = summary.missing_contents();
+        if missing.contents() == DumpContents::Removed {
+            return IdMap::default();
+        }
         (places.into_iter())
             .filter_map(|(string, array, part)| {
                 let FoundObject::Primitives { element, elements } = arrays.get(&array)? else {
                     return None;
                 };
-                let units = part.characters(*element, elements)?.units().take(max_chars);
+                // Of a text whose end was removed, only the start is a text.
+                let left = missing.limit(*element).map_or(max_chars, |limit| max_chars.min(limit as usize));
+                let units = part.characters(*element, elements)?.units().take(left);
                 let text = char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER));
                 Some((string, text.collect()))
             })

@@ -3,6 +3,7 @@
 use hprof_values::{BasicType, ObjectId};
 use zerocopy::little_endian::U64;
 
+use crate::model::array_contents::ArrayFill;
 use crate::model::measurements::{
     Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays, array_kind,
 };
@@ -87,6 +88,8 @@ pub(crate) struct ScanResult {
     pub(crate) tallies: IdMap<ObjectId, Tally>,
     /// Primitive arrays, in the order of [`BasicType::PRIMITIVES`].
     pub(crate) primitive: [Lengths<PRIMITIVE_LENGTHS>; 8],
+    /// How far primitive arrays are filled, in the same order.
+    pub(crate) fills: [ArrayFill; 8],
     pub(crate) short: ShortArrays,
     /// CLASS DUMPs, in file order: offset and ID.
     pub(crate) class_dumps: Vec<(usize, ObjectId)>,
@@ -152,6 +155,9 @@ impl ScanResult {
         }
         for (lengths, more) in self.primitive.iter_mut().zip(&other.primitive) {
             lengths.merge(more);
+        }
+        for (fill, more) in self.fills.iter_mut().zip(&other.fills) {
+            fill.merge(more);
         }
         self.short.merge(&other.short);
         allowance.append(&mut self.class_dumps, other.class_dumps)?;

@@ -379,8 +379,12 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
             if let Some(lengths) = self.counted.primitive.get_mut(kind.wrapping_sub(1)) {
                 lengths.see(record.length);
             }
-            if record.elements.is_some_and(|elements| elements.len() as u64 > HOTSPOT_MAX_ARRAY_BYTES) {
-                self.counted.cut_primitive_arrays += 1;
+            if let Some(elements) = record.elements {
+                self.counted.cut_primitive_arrays +=
+                    u64::from(elements.len() as u64 > HOTSPOT_MAX_ARRAY_BYTES);
+                if let Some(fill) = self.counted.fills.get_mut(kind.wrapping_sub(1)) {
+                    fill.see(record.element, record.length, elements);
+                }
             }
         }
         // There are nine kinds.

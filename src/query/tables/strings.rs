@@ -46,6 +46,11 @@ struct Hashes {
 impl Hashes {
     /// Returns the hash of a text; `None` if the limit is reached.
     fn get(&mut self, characters: &Characters<'_>) -> Option<i64> {
+        let (bytes, is_wide) = match characters {
+            Characters::Latin1(bytes) => (bytes, false),
+            Characters::Utf16Le(bytes) | Characters::Utf16Be(bytes) => (bytes, true),
+            Characters::Removed(_) => return None,
+        };
         let mut hash = || {
             self.left = self.left.checked_sub(characters.len())?;
             Some(self.key.hash(characters).cast_signed())
@@ -53,10 +58,6 @@ impl Hashes {
         if characters.len() < LONG {
             return hash();
         }
-        let (bytes, is_wide) = match characters {
-            Characters::Latin1(bytes) => (bytes, false),
-            Characters::Utf16Le(bytes) | Characters::Utf16Be(bytes) => (bytes, true),
-        };
         let place = (bytes.as_ptr().addr(), bytes.len(), is_wide);
         if let Some(known) = self.of_long.get(&place) {
             return Some(*known);

@@ -4,6 +4,7 @@ use crate::cli::compare::pair::{ChangeColumns, ComparedFiles, Old};
 use crate::cli::object::strings::DEFAULT_CHARS;
 use crate::cli::prelude::*;
 use crate::cli::shared::limit::limit;
+use crate::cli::shared::messages;
 use hprof_index::Dump;
 use hprof_query::change::Change;
 use hprof_query::compare::strings::{ChangeReader, Keep, StringCensus, StringChange, StringComparison, Text};
@@ -38,6 +39,9 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let source = ComparedFiles { old, new };
     let shown = new_input.with_threads(|| {
         let dumps = (source.old.dump()?, source.new.dump()?);
+        for session in [&source.old, &source.new] {
+            messages::about_contents(cx, session.heap.summary(), new_input.quiet);
+        }
         let found = StringCensus::compare((before, dumps.0), (after, dumps.1), keep, args.top.rows(format))?;
         show(cx, args, &source, &found, dumps)
     });

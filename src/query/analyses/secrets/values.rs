@@ -141,6 +141,9 @@ pub(super) const TEXT_CLASSES: [&str; 3] =
     ["java.lang.String", "java.lang.StringBuilder", "java.lang.StringBuffer"];
 
 fn candidate_text(characters: &Characters<'_>) -> Option<String> {
+    if matches!(characters, Characters::Removed(_)) {
+        return None;
+    }
     let text = characters.text(MAX_CHARACTERS);
     // The unused end of a builder.
     let text = text.trim_end_matches('\0');

@@ -18,6 +18,7 @@ use super::visited::{VisitedArray, VisitedTable};
 use crate::frameworks::{Frameworks, PooledField};
 use hprof_base::parallel;
 use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::array_contents::MissingContents;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
 use hprof_index::objects::strings::StringPart;
@@ -68,6 +69,7 @@ pub(super) fn read(
             hooks,
             of_jvm: &of_jvm,
             pooled: &pooled,
+            missing: search.dump.summary.missing_contents(),
             object: ObjectIndex(0),
             held: &here,
             texts: Vec::new(),
@@ -126,6 +128,8 @@ struct ArrayPass<'v, 'a> {
     hooks: &'v Hooks,
     of_jvm: &'v FxHashSet<u32>,
     pooled: &'v FxHashSet<u32>,
+    /// Contents that the dump lacks.
+    missing: MissingContents,
     /// The visited object.
     object: ObjectIndex,
     /// Uses of this array and later ones that instances state.
@@ -173,6 +177,7 @@ impl<'v, 'a> ArrayPass<'v, 'a> {
             bytes: self.search.sizes.layout().array_size(element, length),
             elements,
             held: &[],
+            has_contents: true,
             is_constant: false,
             references: 0,
         }
@@ -191,7 +196,8 @@ impl<'v, 'a> ArrayPass<'v, 'a> {
                 continue;
             }
             is_of_string = true;
-            let Some((form, characters)) = StringEncoding::decode(StringPart::of_words(held.says), record)
+            let Some((form, characters)) =
+                StringEncoding::decode(StringPart::of_words(held.says), record, self.missing)
             else {
                 continue;
             };
@@ -283,12 +289,17 @@ impl<'a> ObjectVisitor<'a> for ArrayPass<'_, 'a> {
         let is_pooled = self.pooled.contains(&self.object.0);
         let Some(elements) = record.elements.filter(|_| !is_of_string && !is_pooled) else { return };
         let width = record.element.dump_bytes(self.search.dump.summary.id_size());
-        let is_constant = record.length >= 2
+        let has_contents = !self.missing.has_lost(record.element, record.length);
+        let is_constant = has_contents
+            && record.length >= 2
             && elements.get(width..).is_some_and(|rest| elements.get(..rest.len()) == Some(rest));
-        let array =
-            VisitedArray { held, is_constant, ..self.visited_array(record.element, record.length, elements) };
+        let array = self.visited_array(record.element, record.length, elements);
+        let array = VisitedArray { held, has_contents, is_constant, ..array };
         let bytes = array.bytes;
         self.sinks.visit(&self.hooks.primitive_arrays, |look, sink| look(&array, sink));
+        if !has_contents {
+            return;
+        }
         let code = record.element as u64;
         self.contents.push(ContentItem {
             hash: xxh3_64_with_seed(elements, self.search.seed ^ code),

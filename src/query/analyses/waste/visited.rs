@@ -25,6 +25,8 @@ pub(super) struct VisitedArray<'v, 'a> {
     pub(super) elements: &'v [u8],
     /// Uses of the array that instances state.
     pub(super) held: &'v [ArrayHolder],
+    /// `false` if elements were removed from the dump.
+    pub(super) has_contents: bool,
     /// `true` for a primitive array of at least two elements, all of which are equal.
     pub(super) is_constant: bool,
     /// Number of non-null references in the array: zero or one.

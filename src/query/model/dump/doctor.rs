@@ -1,6 +1,8 @@
 //! Problems of a dump, and the reliability of results from it.
 
+use hprof_index::model::array_contents::MissingContents;
 use hprof_index::model::problem::{Account, Problem, ProblemKind, Severity};
+use hprof_index::storage::human_bytes::plural;
 use hprof_index::{Heap, MissingObjects, ObjectGraph};
 
 use hprof_base::sorting::SortRows;
@@ -51,6 +53,8 @@ pub enum Subject {
     BootClassesAssumed,
     /// The dump contains threads, but no other kinds of roots.
     RootsLacking,
+    /// Contents of primitive arrays were removed ([`MissingContents`]).
+    ContentsMissing,
     /// The file holds several heap dumps.
     SeveralHeapDumps,
     /// Lines of a text report that could not be understood.
@@ -78,6 +82,7 @@ impl Subject {
             Self::MissingRoots => "missing_roots",
             Self::BootClassesAssumed => "boot_classes_assumed",
             Self::RootsLacking => "roots_lacking",
+            Self::ContentsMissing => "contents_missing",
             Self::SeveralHeapDumps => "several_heap_dumps",
             Self::LinesNotUnderstood => "lines_not_understood",
             Self::SeveralRuns => "several_runs",
@@ -130,6 +135,33 @@ impl Finding {
 /// Description of a dump that lacks kinds of roots.
 pub const ROOTS_LACKING: &str = "the dump contains no GC roots of stack frames, JNI globals and boot classes, as `jhsdb jmap` \
      writes it: reachable objects and retained sizes are lower bounds";
+
+/// Describes the contents that a dump lacks; `None` if it is complete.
+pub fn describe_missing(missing: MissingContents) -> Option<String> {
+    let elements = |limit: u32| plural(u64::from(limit), "element", "elements");
+    Some(match (missing.text_limit, missing.number_limit) {
+        (None, None) => return None,
+        (Some(0), Some(0)) => "the contents of all primitive arrays were removed from the dump".to_owned(),
+        (Some(0), None) => "the contents of byte[] and char[] were removed from the dump".to_owned(),
+        (Some(0), Some(limit)) => format!(
+            "the contents of byte[] and char[] were removed from the dump, and those of other primitive arrays \
+             beyond {limit} {}",
+            elements(limit)
+        ),
+        (Some(limit), None) => {
+            format!("the dump contains only the first {limit} {} of each byte[] and char[]", elements(limit))
+        }
+        (Some(text), Some(other)) => format!(
+            "the dump contains only the first {text} {} of each byte[] and char[], and the first {other} of each \
+             other primitive array",
+            elements(text)
+        ),
+        (None, Some(limit)) => format!(
+            "the dump contains only the first {limit} {} of each primitive array that is no byte[] or char[]",
+            elements(limit)
+        ),
+    })
+}
 
 /// Completeness of a dump.
 #[derive(Debug, Clone, Copy)]
@@ -191,6 +223,8 @@ pub fn doctor(heap: &Heap, graph: Option<&ObjectGraph>) -> Diagnosis {
         note(u64::from(roots.boot_classes_assumed), Subject::BootClassesAssumed, text);
     }
     note(u64::from(summary.lacks_roots()), Subject::RootsLacking, ROOTS_LACKING.to_owned());
+    let text = describe_missing(summary.missing_contents());
+    note(u64::from(text.is_some()), Subject::ContentsMissing, text.unwrap_or_default());
     let (there, read) = (summary.facts().heap_dumps.get(), summary.facts().heap_dump.get());
     let text = format!("the file contains {there} heap dumps; heap dump {read} was read");
     note(u64::from(there > 1), Subject::SeveralHeapDumps, text);

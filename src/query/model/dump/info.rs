@@ -2,6 +2,7 @@
 
 use hprof_index::Heap;
 use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::array_contents::MissingContents;
 use hprof_index::model::problem::Problem;
 use hprof_index::model::record_counts::RecordCounts;
 use hprof_values::RootKind;
@@ -17,6 +18,8 @@ pub struct DumpInfo {
     pub format: &'static str,
     /// Program that wrote the dump.
     pub writer: Writer,
+    /// Contents of primitive arrays that the dump lacks.
+    pub missing_contents: MissingContents,
     /// Size of an identifier in bytes.
     pub id_bytes: u8,
     /// Creation time in milliseconds since 1970; 0 if the writer did not record it.
@@ -80,6 +83,7 @@ pub fn info(heap: &Heap, sizes: &Sizes) -> DumpInfo {
     DumpInfo {
         format: summary.version().name(),
         writer: Writer::from_summary(summary),
+        missing_contents: summary.missing_contents(),
         id_bytes: facts.id_bytes,
         created_ms: facts.created_ms.get(),
         file_bytes: heap.file_bytes(),

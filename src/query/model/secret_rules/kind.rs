@@ -23,6 +23,7 @@ pub(crate) fn of_text(characters: &Characters<'_>) -> Option<&'static str> {
     let (element, elements) = match characters {
         Characters::Latin1(bytes) | Characters::Utf16Le(bytes) => (BasicType::Byte, *bytes),
         Characters::Utf16Be(bytes) => (BasicType::Char, *bytes),
+        Characters::Removed(_) => return None,
     };
     let mut first = None;
     SCRATCH.with_borrow_mut(|scratch| {

@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use crate::objects::reader::{Characters, ObjectReader, ObjectRecord, PrimitiveArray};
 use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::array_contents::MissingContents;
 use hprof_index::objects::strings::StringPart;
 
 /// Number of units converted at a time.
@@ -35,14 +36,21 @@ pub enum StringEncoding {
 }
 
 impl StringEncoding {
-    /// Returns the characters of a String in its array; `None` if the array contains none, or too few.
-    pub fn decode<'a>(part: StringPart, array: &PrimitiveArray<'a>) -> Option<(Self, Characters<'a>)> {
-        let characters = part.characters(array.element, array.elements?)?;
+    /// Returns the characters of a String in its array; `None` if the array contains none, or too few, or if some were removed
+    /// from the dump.
+    pub fn decode<'a>(
+        part: StringPart,
+        array: &PrimitiveArray<'a>,
+        missing: MissingContents,
+    ) -> Option<(Self, Characters<'a>)> {
+        let elements = array.elements.filter(|_| !missing.has_lost(array.element, array.length))?;
+        let characters = part.characters(array.element, elements)?;
         let form = match characters {
             Characters::Latin1(_) => Self::Latin1,
             Characters::Utf16Le(_) => Self::Utf16Le,
             Characters::Utf16Be(_) if part.is_part_of(array.element) => Self::Part,
             Characters::Utf16Be(_) => Self::Utf16Be,
+            Characters::Removed(_) => return None,
         };
         Some((form, characters))
     }
@@ -115,6 +123,7 @@ pub fn hash(characters: &Characters<'_>, seed: u64) -> u64 {
             let whole = bytes.get(..bytes.len() / 2 * 2).unwrap_or_default();
             xxh3_64_with_seed(whole, !seed)
         }
+        Characters::Removed(units) => xxh3_64_with_seed(&units.to_le_bytes(), !seed),
         Characters::Utf16Be(bytes) => hash_chunks(bytes.chunks(CHUNK * 2), !seed, |out, chunk| {
             out.extend(chunk.chunks_exact(2).flat_map(|unit| unit.iter().rev()));
         }),

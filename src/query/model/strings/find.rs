@@ -18,6 +18,7 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, chunks};
 use hprof_index::layout::object_layout::Layout;
 use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::array_contents::MissingContents;
 use hprof_index::objects::object_table::BLOCK;
 use hprof_index::objects::strings::{StringFields, StringPart};
 use hprof_index::storage::scratch::{Array, ScratchStack};
@@ -101,6 +102,8 @@ struct StringSearch<'s, 'a> {
     question: &'s StringQuery,
     layout: &'s Layout,
     seed: u64,
+    /// Contents that the dump lacks.
+    missing: MissingContents,
     /// Fields of String classes, by class number.
     fields: Vec<Option<StringFields>>,
 }
@@ -119,7 +122,9 @@ pub(super) fn find<'a>(
             (summary.is_named(class, STRING)).then(|| StringFields::for_class(summary, number))?
         })
         .collect();
-    let search = StringSearch { objects, graph, question, layout: sizes.layout(), seed: basis.seed, fields };
+    let missing = summary.missing_contents();
+    let (layout, seed) = (sizes.layout(), basis.seed);
+    let search = StringSearch { objects, graph, question, layout, seed, missing, fields };
     let count = graph.objects.len();
     let size = CHUNK.max((count / MAX_CHUNKS).next_multiple_of(BLOCK));
     let all = chunks(0..count, size);
@@ -303,7 +308,8 @@ impl<'a> ObjectVisitor<'a> for StringArrayReader<'_, '_, 'a> {
         // Many may share an array: it is read once.
         let mut hashes = Hashes::new(record.length);
         while let Some(found) = self.next_of(object) {
-            let Some((form, characters)) = StringEncoding::decode(found.part, &record) else {
+            let Some((form, characters)) = StringEncoding::decode(found.part, &record, self.search.missing)
+            else {
                 self.unreadable += 1;
                 continue;
             };

@@ -49,6 +49,7 @@ impl TextKey {
                 state.word(whole.len() as u64 | 1);
                 absorb(&mut state, whole);
             }
+            Characters::Removed(units) => state.word((*units as u64 * 2) | 1),
             Characters::Utf16Be(bytes) => {
                 state.word((bytes.len() as u64 / 2 * 2) | 1);
                 each_chunk(&mut state, bytes.chunks(CHUNK * 2), |out, chunk| {

@@ -126,9 +126,9 @@ impl<'a> ThreadFields<'a> {
         let object = self.object(thread, "name")?;
         match self.objects.record(object)? {
             // Old JDKs store the characters in the thread itself.
-            ObjectRecord::PrimitiveArray(array) if array.element == BasicType::Char => {
-                Some(Characters::Utf16Be(array.elements?))
-            }
+            ObjectRecord::PrimitiveArray(array) if array.element == BasicType::Char => Some(
+                Characters::Utf16Be(array.elements?).unless_removed(self.objects.summary.missing_contents()),
+            ),
             ObjectRecord::Instance(_)
                 if self.string.is_some() && self.objects.graph.objects.class(object) == self.string =>
             {

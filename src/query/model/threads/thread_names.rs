@@ -43,6 +43,7 @@ impl Name<'_> {
             Characters::Latin1(bytes) => (bytes, 0),
             Characters::Utf16Le(bytes) => (bytes, 1),
             Characters::Utf16Be(bytes) => (bytes, 2),
+            Characters::Removed(_) => return None,
         };
         Some((bytes.as_ptr() as usize, bytes.len(), form))
     }

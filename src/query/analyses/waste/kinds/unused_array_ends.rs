@@ -5,6 +5,7 @@ use crate::waste::kind::{WasteEffect, WasteFinder, WasteKind};
 use crate::waste::plan::Plan;
 use crate::waste::visited::VisitedArray;
 use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::array_contents::zeros_at_end;
 use hprof_index::model::summary::ClassNumber;
 use hprof_values::BasicType;
 
@@ -33,7 +34,7 @@ fn look(array: &VisitedArray<'_, '_>, sink: &mut FindingSink) {
     }
     let (used, part) = match by_class {
         Some((used, class)) => (u64::from(used).min(length), PartKey::Buffer(class)),
-        None if array.is_constant => return,
+        None if array.is_constant || !array.has_contents => return,
         None => {
             let width = match array.element {
                 BasicType::Byte => 1,
@@ -51,34 +52,5 @@ fn look(array: &VisitedArray<'_, '_>, sink: &mut FindingSink) {
     let bytes = array.bytes.saturating_sub(used_bytes);
     if bytes > 0 {
         sink.push(array.saving(bytes), Some(part), (used, length));
-    }
-}
-
-/// Returns the number of zero bytes at the end.
-fn zeros_at_end(bytes: &[u8]) -> usize {
-    const ZEROS: [u8; 256] = [0; 256];
-    let mut rest = bytes;
-    while let Some((before, _)) = rest.split_last_chunk::<256>().filter(|(_, last)| **last == ZEROS) {
-        rest = before;
-    }
-    let used = rest.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
-    bytes.len() - used
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn zeros_are_counted_from_the_end() {
-        let mut bytes = vec![0; 1000];
-        assert_eq!((zeros_at_end(&bytes), zeros_at_end(&[]), zeros_at_end(&[1])), (1000, 0, 0));
-        for at in [0, 1, 743, 744, 745, 998, 999] {
-            bytes.fill(0);
-            if let Some(byte) = bytes.get_mut(at) {
-                *byte = 1;
-            }
-            assert_eq!(zeros_at_end(&bytes), 999 - at, "{at}");
-        }
     }
 }

@@ -116,7 +116,8 @@ impl<'a> Meanings<'a> {
                 elements: Some(elements),
                 ..
             }) => {
-                let units = Characters::Utf16Be(elements).units();
+                let characters = Characters::Utf16Be(elements);
+                let units = characters.unless_removed(self.objects.summary.missing_contents()).units();
                 text.grow(|text| text.push_utf16(units.take_while(|unit| *unit != 0)))
             }
             ObjectRecord::Instance(Instance { fields, .. }) => {

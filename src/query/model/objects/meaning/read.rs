@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::objects::reader::Bits;
+use crate::objects::reader::{Bits, Characters};
 use hprof_values::{BasicType, ObjectId};
 
 use super::known::ReadMethod;
@@ -464,7 +464,10 @@ impl<'a> Meanings<'a> {
         let characters = self.objects.characters(&fields)?;
         // A builder has spare capacity after its text. A String of Android stores other bits in `count`.
         let count = fields.integer("count").and_then(|count| usize::try_from(count).ok());
-        let count = count.filter(|count| *count <= characters.len()).unwrap_or(characters.len());
+        let count = match characters {
+            Characters::Removed(_) => usize::MAX,
+            _ => count.filter(|count| *count <= characters.len()).unwrap_or(characters.len()),
+        };
         text.push_utf16(characters.units().take(count));
         Some(())
     }
