@@ -147,8 +147,7 @@ pub fn digest(summary: &Summary) -> String {
         let name = summary.class_name(class);
         writeln!(out, "{name} {class:?} {fields:?} {statics:?} {size:?}").expect("strings take text");
     }
-    let lengths: Vec<_> =
-        BasicType::PRIMITIVES.iter().map(|kind| measured::primitive_lengths(summary, *kind)).collect();
+    let lengths: Vec<_> = BasicType::PRIMITIVES.iter().map(|kind| summary.primitive_lengths(*kind)).collect();
     let parts = [
         format!("{:?}", measured::object_lengths(summary)),
         format!("{lengths:?}"),

@@ -96,7 +96,7 @@ impl<'h> Found<'h> {
             };
             let arrays: Vec<_> = expected.objects.iter().filter(of_type).collect();
             assert_eq!(dump::count(self.summary, &name), arrays.len() as u64, "{name}");
-            let lengths = measured::primitive_lengths(self.summary, basic(element));
+            let lengths = self.summary.primitive_lengths(basic(element));
             let elements: u64 = arrays.iter().map(|array| u64::from(array.elements)).sum();
             assert_eq!((lengths.count(), lengths.elements), (arrays.len() as u64, elements), "{name}");
         }

@@ -177,7 +177,8 @@ pub(crate) fn run(cx: &RunContext, args: &HistoArgs) -> anyhow::Result<Outcome> 
             unreachable::note(cx, &session, &args.input.input, ReachableScope::RetainedSizes);
         }
         Scope::Reachable => unreachable::note(cx, &session, &args.input.input, ReachableScope::Reachable),
-        Scope::All | Scope::Unreachable => {}
+        Scope::Unreachable => unreachable::note_filler(cx, &session, args.input.input.quiet),
+        Scope::All => {}
     }
     Ok(outcome)
 }

@@ -3,11 +3,15 @@
 use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
+use hprof_query::dominators::class_counts::Counts;
 use hprof_query::histogram::HistogramGroupBy;
 use hprof_query::naming::suggestions;
 use hprof_query::objects::selection::{Selection, SelectionKind};
 use hprof_query::paths::steps::{ObjectStep, View};
-use hprof_query::refs::{Direction, ReferenceGroupRow, ReferenceLister, ReferenceRow};
+use hprof_query::refs::{
+    ClassCounts, Direction, ReferenceGroupRow, ReferenceLister, ReferenceRow, reachable,
+};
+use hprof_report::number::format_count;
 
 use crate::cli::prelude::*;
 use crate::cli::shared::limit::DEFAULT_TOP_OBJECTS;
@@ -20,6 +24,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli refs heap.hprof 0x7c00012a8 --incoming
   hprof-cli refs heap.hprof 0x7c00012a8 --incoming --group-by class
   hprof-cli refs heap.hprof com.acme.Registry
+  hprof-cli refs heap.hprof 0x7c00012a8 --reachable
   hprof-cli refs heap.hprof 0x7c00012a8 --format json | jq -r '.rows[] | [.reference, .object] | @tsv'";
 
 /// Number of class names listed if several classes match.
@@ -33,7 +38,8 @@ const GROUP_BY: &[Keyword<HistogramGroupBy>] = &[("class", HistogramGroupBy::Cla
 /// Shows each reference with the field or element that contains it. The references of a class object
 /// include static fields, superclass and loader; those of a thread include the locals on its stack.
 /// References of instances to their class object are counted and not listed; use `instances` to list
-/// them. Builds the index on first use.
+/// them. --reachable counts everything that can be reached from the object, by class; what only it keeps
+/// alive is its retained set (`retained`). Builds the index on first use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RefsArgs {
     #[command(flatten)]
@@ -50,6 +56,10 @@ pub(crate) struct RefsArgs {
     /// Show the references of the object (the default)
     #[arg(long, conflicts_with = "incoming", help_heading = "Filter")]
     outgoing: bool,
+
+    /// Count all objects reachable from the object, itself included, by class
+    #[arg(long, conflicts_with_all = ["incoming", "outgoing", "group_by"], help_heading = "Filter")]
+    reachable: bool,
 
     /// Group rows by KEY
     #[arg(long, value_name = "KEY", value_parser = keys(GROUP_BY), help_heading = "Output")]
@@ -87,6 +97,8 @@ struct RefsResult {
     /// The first rows.
     rows: Vec<ReferenceRow>,
     groups: Vec<ReferenceGroupRow>,
+    /// Objects reachable from the object, by class, if requested.
+    reachable: Option<Vec<ClassCounts>>,
     /// Description of the GC root, if the object is a root.
     root: Option<String>,
     /// Number of instances, if the object is a class object: they reference it as their class.
@@ -102,6 +114,8 @@ pub(crate) fn run(cx: &RunContext, args: &RefsArgs) -> anyhow::Result<Outcome> {
             cx.emit("error", text);
             if args.group_by.is_some() {
                 nothing(cx, args, &session, groups())?;
+            } else if args.reachable {
+                nothing(cx, args, &session, reachable_classes())?;
             } else {
                 nothing(cx, args, &session, rows())?;
             }
@@ -111,7 +125,14 @@ pub(crate) fn run(cx: &RunContext, args: &RefsArgs) -> anyhow::Result<Outcome> {
     let view = View::new(&session.dump()?);
     let first = std::mem::take(&mut found.rows);
     let about = RefsSummary { of: view.step(object, None), direction: args.direction(), found: &found };
-    if args.group_by.is_some() {
+    if let Some(classes) = &found.reachable {
+        let summary = session.heap.summary();
+        let shown = classes.iter().take(args.max_rows());
+        let shown =
+            shown.map(|row| ReachableLine { row, class: object::class_name(summary, Some(row.class)) });
+        let answer = Answer::new(reachable_classes(), shown).matching(found.total, "classes");
+        show(cx, args, &session, answer, &about)?;
+    } else if args.group_by.is_some() {
         let summary = session.heap.summary();
         let shown = found.groups.iter().take(args.max_rows());
         let shown = shown.map(|row| RefsGroupLine { row, class: object::class_name(summary, row.class) });
@@ -133,6 +154,7 @@ fn ask(args: &RefsArgs, asked: &[Selection], dump: &Dump<'_>) -> anyhow::Result<
         total: 0,
         rows: Vec::new(),
         groups: Vec::new(),
+        reachable: None,
         root: None,
         instances: None,
     };
@@ -140,7 +162,11 @@ fn ask(args: &RefsArgs, asked: &[Selection], dump: &Dump<'_>) -> anyhow::Result<
     let view = View::new(dump);
     let refs = ReferenceLister::new(&view);
     let direction = args.direction();
-    if args.group_by.is_some() {
+    if args.reachable {
+        let rows = reachable(dump.graph, dump.summary.classes().len(), object);
+        found.total = rows.len() as u64;
+        found.reachable = Some(rows);
+    } else if args.group_by.is_some() {
         found.groups = refs.groups(object, direction);
         found.total = found.groups.len() as u64;
     } else {
@@ -231,10 +257,18 @@ fn show<R>(
     about: &RefsSummary<'_>,
 ) -> anyhow::Result<u64> {
     let of = paths::named_object(&about.of).describe();
-    let what = if args.incoming { "references to" } else { "references of" };
+    let what = match about.reachable() {
+        None if args.incoming => format!("references to {of}"),
+        None => format!("references of {of}"),
+        Some(counts) => format!(
+            "reachable from {of}: {}, {}",
+            format_count(counts.objects, "object"),
+            human_bytes(counts.shallow_bytes)
+        ),
+    };
     let mut answer = answer
         .with_summary(&summary_columns(), &Some(about))
-        .with_section_above(Section::Line(format!("{what} {of}")))
+        .with_section_above(Section::Line(what))
         .if_empty(NoRows::Line("none".into()));
     if let Some(root) = &about.found.root {
         answer = answer.with_section_below(Section::Line(format!("it is a root: {root}")));
@@ -253,6 +287,17 @@ struct RefsSummary<'a> {
     of: ObjectStep,
     direction: Direction,
     found: &'a RefsResult,
+}
+
+impl RefsSummary<'_> {
+    /// Returns the number and size of the reachable objects, if requested.
+    fn reachable(&self) -> Option<Counts> {
+        let rows = self.found.reachable.as_ref()?;
+        Some(rows.iter().fold(Counts::default(), |sum, row| Counts {
+            objects: sum.objects + row.counts.objects,
+            shallow_bytes: sum.shallow_bytes.saturating_add(row.counts.shallow_bytes),
+        }))
+    }
 }
 
 /// Returns the column of the object itself.
@@ -286,6 +331,14 @@ fn summary_columns<'a>() -> Columns<'a, Option<&'a RefsSummary<'a>>> {
             about.and_then(|about| about.found.instances).into()
         })
         .or_null("not a class object, or without `--incoming`"),
+        Column::new(names::REACHABLE_OBJECTS, |about: &Option<&RefsSummary<'a>>| {
+            about.and_then(|about| Some(about.reachable()?.objects)).into()
+        })
+        .or_null("without `--reachable`"),
+        Column::new(names::REACHABLE_BYTES, |about: &Option<&RefsSummary<'a>>| {
+            about.and_then(|about| Some(about.reachable()?.shallow_bytes)).into()
+        })
+        .or_null("without `--reachable`"),
     ])
 }
 
@@ -349,6 +402,27 @@ fn groups<'a>() -> Columns<'a, RefsGroupLine<'a>> {
     ])
 }
 
+/// Reachable objects of a class, and the class name.
+struct ReachableLine<'a> {
+    row: &'a ClassCounts,
+    class: Option<&'a str>,
+}
+
+fn reachable_classes<'a>() -> Columns<'a, ReachableLine<'a>> {
+    let columns = Columns::new([
+        Column::new(names::CLASS, |line: &ReachableLine<'a>| line.class.into()).or_null(nulls::CLASS_MISSING),
+        Column::new(names::OBJECTS, |line: &ReachableLine<'a>| line.row.counts.objects.into()),
+        Column::new(names::SHALLOW_BYTES, |line: &ReachableLine<'a>| line.row.counts.shallow_bytes.into()),
+    ]);
+    columns.table([
+        TableColumn::new(names::SHALLOW_BYTES, "shallow"),
+        TableColumn::new(names::OBJECTS, "objects"),
+        TableColumn::new(names::CLASS, "class")
+            .fit(Fit::Shorten { priority: 0 })
+            .cell(|line: &ReachableLine<'a>| line.class.unwrap_or("<unknown class>").to_owned()),
+    ])
+}
+
 pub(crate) fn row_schema() -> Vec<ResultSchema> {
     let schema = |variant, about, rows| ResultSchema {
         command: "refs",
@@ -368,6 +442,11 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
             "`--group-by class`",
             "A row is a class of such objects, most retained bytes first.",
             groups().fields(),
+        ),
+        schema(
+            "`--reachable`",
+            "A row is a class of the objects reachable from the object, most bytes first.",
+            reachable_classes().fields(),
         ),
     ]
 }

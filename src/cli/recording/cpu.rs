@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::cli::prelude::*;
 use crate::cli::shared::keys::word_of;
-use crate::cli::shared::recording::{RecordedFile, RecordedInput, RecordedProfile, WITH_FLIGHT};
+use crate::cli::shared::recording::{
+    RecordedFile, RecordedInput, RecordedProfile, SHOWN_STATES, WITH_FLIGHT,
+};
 use crate::cli::shared::stack::{FrameFilter, StackArgs};
 use crate::cli::shared::{args, facts};
 use hprof_query::recordings::cpu::{self, CpuGroupBy, CpuOrder, CpuQuery, GroupRow, RankedSamples};
@@ -185,9 +187,6 @@ fn check_states(facts: &FlightFacts, args: &CpuArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Maximum number of states that a message names.
-const SHOWN_STATES: usize = 8;
-
 /// Returns the numbers of samples that are counted only if their states are requested.
 fn uncounted_states(facts: &FlightFacts, args: &CpuArgs) -> Vec<String> {
     let is_asked = |state: &&SampleState| args.event.is_none_or(|event| state.event == event);
@@ -197,24 +196,6 @@ fn uncounted_states(facts: &FlightFacts, args: &CpuArgs) -> Vec<String> {
         format!("{} {} in {name}", group_digits(state.samples), state.event.name())
     });
     shown.take(SHOWN_STATES).collect()
-}
-
-/// Prints a note if only the samples in some states are counted by default.
-fn note_states(cx: &RunContext, facts: &FlightFacts, counted: SampleEvent, args: &CpuArgs) {
-    let of_event = || facts.sample_states.iter().filter(|state| state.event == counted);
-    if !args.state.is_empty() || of_event().all(|state| state.is_counted) {
-        return;
-    }
-    let text = |is_counted| {
-        let states = of_event().filter(|state| state.is_counted == is_counted);
-        let shown = states.map(|state| {
-            format!("{} in {}", group_digits(state.samples), state.state.as_deref().unwrap_or("no state"))
-        });
-        shown.take(SHOWN_STATES).collect::<Vec<_>>().join(" and ")
-    };
-    let kind = if of_event().any(|state| state.is_wall_clock) { "wall-clock samples" } else { "samples" };
-    let (shown, others) = (text(true), text(false));
-    args.input.note(cx, &format!("counted {kind}: {shown}; not counted: {others} (--state selects states)"));
 }
 
 /// Prints a note that there are no samples, and what the file contains instead.
@@ -241,8 +222,8 @@ fn note_events(cx: &RunContext, recorded: &RecordedProfile, facts: &FlightFacts,
         .collect();
     let wanted = args.event.map_or("CPU samples", SampleEvent::name);
     let others = others.join(" and ");
-    if let Some(counted) = counted {
-        note_states(cx, facts, counted, args);
+    if let Some(note) = recorded.uncounted_states_note().filter(|_| args.state.is_empty()) {
+        args.input.note(cx, &format!("{note} (--state selects states)"));
     }
     let uncounted = uncounted_states(facts, args);
     let is_none = counted.is_none() && others.is_empty();

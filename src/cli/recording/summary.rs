@@ -2,7 +2,9 @@
 
 use crate::cli::prelude::*;
 use crate::cli::shared::heap_columns;
-use crate::cli::shared::recording::{RecordedFile, RecordedInput, RecordedProfile, WITH_FLIGHT};
+use crate::cli::shared::recording::{
+    RecordedFile, RecordedInput, RecordedProfile, SHOWN_STATES, WITH_FLIGHT,
+};
 use hprof_index::Heap;
 use hprof_parser::record::{ControlSettings, HeapSummary};
 use hprof_query::dictionary::Name;
@@ -434,6 +436,11 @@ fn flight_lines(flight: &FlightFacts, line: &mut dyn FnMut(&'static str, String)
     }
     if flight.lost_stacks > 0 {
         line("  lost", format!("stacks of {}", plural(flight.lost_stacks, "event")));
+    }
+    let uncounted = flight.sample_states.iter().filter(|state| !state.is_counted).take(SHOWN_STATES);
+    for state in uncounted {
+        let (samples, name) = (group_digits(state.samples), state.state.as_deref().unwrap_or("no state"));
+        line("not counted", format!("{samples} {} in {name}", state.event.name()));
     }
     if flight.lost_samples > 0 {
         line("lost samples", plural(flight.lost_samples, &format!("{} event", SampleEvent::CpuTime.name())));

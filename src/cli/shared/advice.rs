@@ -51,7 +51,7 @@ pub(crate) fn for_error(error: &anyhow::Error) -> Option<Cow<'static, str>> {
         }
         return Some(match error.unknown_function? {
             "livepaths" => "`hprof-cli paths-to-root` shows paths from GC roots".into(),
-            "reachables" => "`hprof-cli retained` shows what objects retain together".into(),
+            "reachables" => "`hprof-cli refs OBJECT --reachable` counts what is reachable, and `hprof-cli retained` what only the objects keep alive".into(),
             _ => return None,
         });
     }

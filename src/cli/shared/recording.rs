@@ -30,6 +30,9 @@ use super::messages;
 use super::session::AnswerSource;
 use super::terminal::progress_bar::Bar;
 
+/// Maximum number of states of samples that a message names.
+pub(crate) const SHOWN_STATES: usize = 8;
+
 /// Maximum number of unparseable lines shown.
 const SHOWN: usize = 5;
 
@@ -323,6 +326,22 @@ impl RecordedProfile {
         let file = if names_file { format!("{}: ", self.path) } else { String::new() };
         let (count, event) = (group_digits(lost), event.name());
         (lost > 0).then(|| format!("{file}the JVM lost {count} {event} events, which are not counted"))
+    }
+
+    /// Returns a note that only the samples in some states are counted; `None` if all are.
+    pub(crate) fn uncounted_states_note(&self) -> Option<String> {
+        let counted = self.profile.samples.as_ref().and_then(|samples| samples.event)?;
+        let of_event = || self.sample_states().iter().filter(|state| state.event == counted);
+        let text = |is_counted| {
+            let states = of_event().filter(|state| state.is_counted == is_counted);
+            let shown = states.map(|state| {
+                format!("{} in {}", group_digits(state.samples), state.state.as_deref().unwrap_or("no state"))
+            });
+            shown.take(SHOWN_STATES).collect::<Vec<_>>().join(" and ")
+        };
+        let kind = if of_event().any(|state| state.is_wall_clock) { "wall-clock samples" } else { "samples" };
+        let (shown, others) = (text(true), text(false));
+        (!others.is_empty()).then(|| format!("counted {kind}: {shown}; not counted: {others}"))
     }
 
     /// Returns the numbers of CPU samples by event type and state of the thread; none for other files.

@@ -1,8 +1,8 @@
 //! Notes about unreachable objects, for commands that cover only reachable ones.
 
 use crate::cli::shared::context::RunContext;
-use hprof_query::dump::unreachable::Unreachable;
-use hprof_report::number::{human_bytes, percent};
+use hprof_query::dump::unreachable::{Filler, Unreachable};
+use hprof_report::number::{group_digits, human_bytes, percent};
 
 use super::args::Input;
 use super::commands::quoted_path;
@@ -31,11 +31,27 @@ pub(crate) fn note(cx: &RunContext, session: &Session, input: &Input, covers: Re
         ReachableScope::Reachable => "not included in this answer",
         ReachableScope::RetainedSizes => "not part of any retained size",
     };
+    let filler = described_filler(session).map(|filler| format!(" ({filler})")).unwrap_or_default();
     let path = quoted_path(spool::original_path(session.heap.path()));
     cx.emit(
         "note",
         &format!(
-            "{bytes} of {all} ({share}) are unreachable, and {so}: `hprof-cli histo {path} --unreachable` shows them"
+            "{bytes} of {all} ({share}) are unreachable{filler}, and {so}: `hprof-cli histo {path} --unreachable` shows them"
         ),
     );
+}
+
+/// Prints a note if some of the unreachable objects that a result lists may be filler of the JVM.
+pub(crate) fn note_filler(cx: &RunContext, session: &Session, quiet: bool) {
+    if let Some(filler) = described_filler(session).filter(|_| !quiet) {
+        cx.emit("note", &format!("{filler}: JDK 20 and later dump filler of unused memory as int[]"));
+    }
+}
+
+/// Describes the unreachable objects that are garbage or filler; `None` if there are none.
+fn described_filler(session: &Session) -> Option<String> {
+    let Filler(counts) = Filler::new(session.heap.summary(), &session.graph);
+    let bytes = human_bytes(counts.shallow_bytes);
+    (counts.objects > 0)
+        .then(|| format!("{bytes} of it, in {} int[], are garbage or filler", group_digits(counts.objects)))
 }

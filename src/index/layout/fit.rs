@@ -291,7 +291,7 @@ pub(crate) const STACK_CHUNK: &str = "jdk.internal.vm.StackChunk";
 
 /// Returns the layouts that the dump's JVM may have had, the likely ones first.
 fn candidates(summary: &Summary) -> Vec<Layout> {
-    let classic_first = java_feature_version(summary).is_some_and(|version| version < 15);
+    let classic_first = summary.java_feature_version().is_some_and(|version| version < 15);
     let packings =
         if classic_first { [Packing::Classic, Packing::Dense] } else { [Packing::Dense, Packing::Classic] };
     let bits_32 = packings.map(|packing| Layout { packing, ..Layout::BITS_32 });
@@ -325,12 +325,6 @@ fn candidates(summary: &Summary) -> Vec<Layout> {
 fn alignment(summary: &Summary) -> u16 {
     let common = summary.facts().id_bits.get().trailing_zeros();
     if (3..64).contains(&common) { 1 << common.min(8) } else { 8 }
-}
-
-/// Returns the feature version of the JVM: 8, 17, ...
-pub(crate) fn java_feature_version(summary: &Summary) -> Option<u32> {
-    let version = summary.property("java.specification.version")?;
-    version.strip_prefix("1.").unwrap_or(version).split('.').next()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! Measurements of a scan as stored in a summary: distances and lengths of arrays.
 
-use crate::model::measurements::{
-    ARRAY_KINDS, Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, SHORT, array_kind, element_of_kind,
-};
+use crate::model::measurements::{ARRAY_KINDS, Distance, Lengths, OBJECT_LENGTHS, SHORT, element_of_kind};
 use crate::model::summary::{ClassNumber, Summary};
 use crate::model::tables::ClassRow;
 use hprof_values::BasicType;
@@ -29,21 +27,6 @@ pub fn object_lengths(summary: &Summary) -> Vec<(ClassNumber, Lengths<OBJECT_LEN
         let found = at.ok().and_then(|at| lengths.get_mut(at));
         let count = found.and_then(|(_, lengths)| lengths.by_length.get_mut(usize::from(row.length)));
         if let Some(count) = count {
-            *count = row.count.get();
-        }
-    }
-    lengths
-}
-
-/// Returns the lengths of the primitive arrays of a type.
-pub fn primitive_lengths(summary: &Summary, element: BasicType) -> Lengths<PRIMITIVE_LENGTHS> {
-    let mut lengths = Lengths::default();
-    let at = array_kind(element).checked_sub(1);
-    let start = at.map_or(usize::MAX, |at| at * (PRIMITIVE_LENGTHS + 1));
-    let rows = summary.tables().primitive_lengths.get(start..).unwrap_or_default();
-    if let Some((elements, counts)) = rows.split_first() {
-        lengths.elements = elements.count.get();
-        for (count, row) in lengths.by_length.iter_mut().zip(counts) {
             *count = row.count.get();
         }
     }

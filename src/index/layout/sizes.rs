@@ -213,7 +213,7 @@ impl Sizes {
                 ClassKind::Instance => class.objects.get().saturating_mul(self.instance(number).0),
                 ClassKind::ObjectArray => 0,
                 ClassKind::PrimitiveArray(element) => {
-                    array_bytes(&layout, element, &measured::primitive_lengths(summary, element))
+                    array_bytes(&layout, element, &summary.primitive_lengths(element))
                 }
             })
             .collect();

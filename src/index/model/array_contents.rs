@@ -5,9 +5,10 @@
 //! writes zeros for the rest, with one limit for byte[] and char[] and another for all other types.
 
 use hprof_values::{BasicType, IdSize};
+use zerocopy::little_endian::U64;
 
-use super::measurements::{Lengths, PRIMITIVE_LENGTHS, array_kind};
-use super::tables::{FillRow, LENGTH_BITS};
+use super::measurements::{Lengths, PRIMITIVE_LENGTHS};
+use super::tables::{FillRow, LENGTH_BITS, NEAR};
 
 /// Size of an examined part of a long array, in bytes.
 const WINDOW: usize = 4096;
@@ -22,15 +23,22 @@ const WINDOWS: usize = 16;
 pub(crate) struct ArrayFill {
     /// Number of elements of the longest filled part: up to the last element that is not zero.
     longest: u32,
-    /// Number of longer arrays that are filled exactly to `longest`.
-    filled_to_longest: u64,
-    /// Lengths of these arrays modulo 64, as a set.
-    lengths: u64,
+    /// Arrays that are filled up to `longest`, and up to one to three elements before it, with at least as many zeros after it.
+    /// The last element within a limit may be zero, as the upper byte of a character is.
+    near: [CutArrays; NEAR],
     /// Number of arrays that end with zeros and were longer than all filled parts before them, by the logarithm of their
     /// length.
     zero_ends: [u64; LENGTH_BITS],
     /// The value of all elements of all arrays.
     value: ElementValue,
+}
+
+/// Arrays that are filled up to one element.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct CutArrays {
+    count: u64,
+    /// Lengths modulo 64, as a set.
+    lengths: u64,
 }
 
 /// The value of all elements of all arrays.
@@ -48,8 +56,7 @@ impl Default for ArrayFill {
     fn default() -> Self {
         Self {
             longest: 0,
-            filled_to_longest: 0,
-            lengths: 0,
+            near: [CutArrays::default(); NEAR],
             zero_ends: [0; LENGTH_BITS],
             value: ElementValue::None,
         }
@@ -91,34 +98,37 @@ impl ArrayFill {
     fn examine(&mut self, element: BasicType, length: u32, elements: &[u8]) {
         let filled = filled_bytes(elements).div_ceil(width(element));
         let filled = u32::try_from(filled).unwrap_or(u32::MAX).min(length);
+        self.raise(filled);
         if filled == length {
-            (self.longest, self.filled_to_longest, self.lengths) = (length, 0, 0);
             return;
         }
         if let Some(count) = self.zero_ends.get_mut(log2(length)) {
             *count += 1;
         }
-        if filled > self.longest {
-            (self.longest, self.filled_to_longest, self.lengths) = (filled, 0, 0);
+        // An array that is little longer is examined or not, depending on the order.
+        let before = (self.longest - filled) as usize;
+        if let Some(cut) = self.near.get_mut(before).filter(|_| length - filled >= NEAR as u32) {
+            cut.count += 1;
+            cut.lengths |= 1 << (length % 64);
         }
-        if filled == self.longest {
-            self.filled_to_longest += 1;
-            self.lengths |= 1 << (length % 64);
-        }
+    }
+
+    /// Raises the longest filled part.
+    fn raise(&mut self, filled: u32) {
+        let by = filled.saturating_sub(self.longest) as usize;
+        self.longest = self.longest.max(filled);
+        self.near.rotate_right(by.min(NEAR) % NEAR);
+        self.near.iter_mut().take(by).for_each(|cut| *cut = CutArrays::default());
     }
 
     /// Adds the arrays of `other`: of the same type, or of another if limits are the same for both.
     pub(crate) fn merge(&mut self, other: &Self) {
-        match self.longest.cmp(&other.longest) {
-            std::cmp::Ordering::Less => {
-                self.longest = other.longest;
-                (self.filled_to_longest, self.lengths) = (other.filled_to_longest, other.lengths);
-            }
-            std::cmp::Ordering::Equal => {
-                self.filled_to_longest += other.filled_to_longest;
-                self.lengths |= other.lengths;
-            }
-            std::cmp::Ordering::Greater => {}
+        let mut other = other.clone();
+        self.raise(other.longest);
+        other.raise(self.longest);
+        for (cut, more) in self.near.iter_mut().zip(other.near) {
+            cut.count += more.count;
+            cut.lengths |= more.lengths;
         }
         for (count, more) in self.zero_ends.iter_mut().zip(other.zero_ends) {
             *count += more;
@@ -130,29 +140,30 @@ impl ArrayFill {
         };
     }
 
-    /// Returns the number of arrays that are certainly longer than the longest filled part, and the number of bytes that they
-    /// have beyond it, for elements of `width` bytes: lower bounds.
-    fn longer(&self, width: usize) -> (u64, u64) {
-        let (mut arrays, mut bytes) = (0, 0u64);
+    /// Returns the number of arrays that are certainly longer than the longest filled part, and the number of elements that they
+    /// have beyond it: lower bounds.
+    fn longer(&self) -> (u64, u64) {
+        let (mut arrays, mut elements) = (0, 0u64);
         // In the range of the longest filled part itself, arrays may be shorter than it.
         let above = (0u32..).zip(self.zero_ends).filter(|(log, _)| 1 << log > self.longest);
         for (log, count) in above {
             let shortest = 1u64 << log;
             arrays += count;
-            let beyond = (shortest - u64::from(self.longest)).saturating_mul(width as u64);
-            bytes = bytes.saturating_add(u64::saturating_mul(count, beyond));
+            let beyond = shortest - u64::from(self.longest);
+            elements = elements.saturating_add(u64::saturating_mul(count, beyond));
         }
-        (arrays, bytes)
+        (arrays, elements)
     }
 
     /// Returns the limit at which the arrays seem to be cut, in elements, if at least `filled_to_limit` of them are filled
-    /// exactly to it.
-    fn limit(&self, width: usize, filled_to_limit: u64) -> Option<u32> {
-        let (arrays, bytes) = self.longer(width);
+    /// to it.
+    fn limit(&self, filled_to_limit: u64) -> Option<u32> {
+        let (arrays, elements) = self.longer();
+        let lengths = self.near.iter().fold(0, |all, cut| all | cut.lengths);
         let is_cut = arrays >= MIN_ARRAYS
-            && bytes >= MIN_BYTES
-            && self.filled_to_longest >= filled_to_limit
-            && u64::from(self.lengths.count_ones()) >= filled_to_limit.min(MIN_LENGTHS);
+            && elements >= MIN_LOST
+            && self.near.iter().map(|cut| cut.count).sum::<u64>() >= filled_to_limit
+            && u64::from(lengths.count_ones()) >= filled_to_limit.min(MIN_LENGTHS);
         is_cut.then_some(self.longest)
     }
 }
@@ -161,8 +172,8 @@ impl From<&ArrayFill> for FillRow {
     fn from(fill: &ArrayFill) -> Self {
         Self {
             longest: fill.longest.into(),
-            filled_to_longest: fill.filled_to_longest.into(),
-            lengths: fill.lengths.into(),
+            near_counts: fill.near.map(|cut| cut.count.into()),
+            near_lengths: fill.near.map(|cut| cut.lengths.into()),
             has_one_value: u8::from(matches!(fill.value, ElementValue::One(_))),
             // Which shorter arrays were examined depends on the order of the threads.
             zero_ends: std::array::from_fn(|log| {
@@ -178,9 +189,11 @@ impl From<&FillRow> for ArrayFill {
         let is_one = row.has_one_value != 0;
         Self {
             longest: row.longest.get(),
-            filled_to_longest: row.filled_to_longest.get(),
-            lengths: row.lengths.get(),
-            zero_ends: row.zero_ends.map(zerocopy::little_endian::U64::get),
+            near: std::array::from_fn(|before| {
+                let number = |all: &[U64; NEAR]| all.get(before).map_or(0, |number| number.get());
+                CutArrays { count: number(&row.near_counts), lengths: number(&row.near_lengths) }
+            }),
+            zero_ends: row.zero_ends.map(U64::get),
             // Which value it is decides nothing.
             value: if is_one { ElementValue::One([0; 8]) } else { ElementValue::Many },
         }
@@ -230,14 +243,14 @@ pub fn zeros_at_end(bytes: &[u8]) -> usize {
 
 /// Smallest number of arrays beyond a limit.
 const MIN_ARRAYS: u64 = 20;
-/// Smallest number of bytes beyond a limit.
-const MIN_BYTES: u64 = 2048;
-/// Number of arrays that must be filled exactly to a limit for text; for the other types, if text is limited too. Arrays that
-/// a program fills partly do not end at one element, or have one length.
-const FILLED_TO_LIMIT: u64 = 4;
-/// Number of arrays of other types that must be filled exactly to a limit if text is complete.
+/// Smallest number of elements beyond a limit.
+const MIN_LOST: u64 = 512;
+/// Number of arrays of different lengths that must be filled to a limit for text; for the other types, if text is limited too.
+/// Arrays that a program fills partly do not end at one element, have one length, or are not the longest.
+const FILLED_TO_LIMIT: u64 = 3;
+/// Number of arrays of other types that must be filled to a limit if text is complete.
 const FILLED_TO_LIMIT_ALONE: u64 = 20;
-/// Number of different lengths (modulo 64) of arrays that are filled exactly to a limit.
+/// Number of different lengths (modulo 64) of arrays that are filled to a limit.
 const MIN_LENGTHS: u64 = 8;
 /// Smallest number of elements of all texts of a dump whose contents may be removed.
 const MIN_ELEMENTS: u64 = 256;
@@ -273,6 +286,39 @@ pub struct MissingContents {
     pub number_limit: Option<u32>,
 }
 
+/// Arrays of the types that one limit applies to.
+#[derive(Debug)]
+struct ArrayGroup {
+    fill: ArrayFill,
+    /// Number of arrays that are not empty, except some.
+    arrays: u64,
+    elements: u64,
+    /// `true` if the arrays of each type have one value.
+    is_uniform: bool,
+}
+
+impl Default for ArrayGroup {
+    fn default() -> Self {
+        Self { fill: ArrayFill::default(), arrays: 0, elements: 0, is_uniform: true }
+    }
+}
+
+impl ArrayGroup {
+    /// Adds the arrays of a type.
+    fn add(&mut self, fill: &ArrayFill, lengths: &Lengths<PRIMITIVE_LENGTHS>) {
+        self.fill.merge(fill);
+        // Lengths are counted modulo 256: arrays of 256 elements cannot be told from empty ones.
+        self.arrays += lengths.count() - lengths.by_length.first().copied().unwrap_or(0);
+        self.elements += lengths.elements;
+        self.is_uniform &= lengths.elements == 0 || matches!(fill.value, ElementValue::One(_));
+    }
+}
+
+/// Returns `true` for the types of characters, which have a limit of their own.
+fn is_text(element: BasicType) -> bool {
+    matches!(element, BasicType::Byte | BasicType::Char)
+}
+
 impl MissingContents {
     /// Infers what is missing.
     ///
@@ -283,40 +329,20 @@ impl MissingContents {
         lengths: impl Fn(BasicType) -> Lengths<PRIMITIVE_LENGTHS>,
         strings: u64,
     ) -> Self {
-        let fill_of = |element| fills.get(array_kind(element).wrapping_sub(1));
-        let mut others = ArrayFill::default();
-        let (mut text_arrays, mut text_elements) = (0, 0);
-        let (mut number_arrays, mut text_limit, mut is_text_uniform) = (0, None, true);
-        for element in BasicType::PRIMITIVES {
-            let Some(fill) = fill_of(element) else { return Self::default() };
-            let lengths = lengths(element);
-            // Lengths are counted modulo 256: empty arrays among those of 256 elements cannot be told apart.
-            let arrays = lengths.count() - lengths.by_length.first().copied().unwrap_or(0);
-            if matches!(element, BasicType::Byte | BasicType::Char) {
-                text_arrays += arrays;
-                text_elements += lengths.elements;
-                is_text_uniform &= lengths.elements == 0 || matches!(fill.value, ElementValue::One(_));
-                text_limit = text_limit.max(fill.limit(width(element), FILLED_TO_LIMIT));
-            } else {
-                number_arrays += arrays;
-                others.merge(fill);
-            }
+        let [mut text, mut numbers] = [ArrayGroup::default(), ArrayGroup::default()];
+        for (element, fill) in BasicType::PRIMITIVES.into_iter().zip(fills) {
+            let group = if is_text(element) { &mut text } else { &mut numbers };
+            group.add(fill, &lengths(element));
         }
-        // Both types have one limit.
-        let longest = |element| fill_of(element).map_or(0, |fill| fill.longest);
-        let text_limit = text_limit.filter(|limit| {
-            let within = |element| longest(element) <= *limit;
-            within(BasicType::Byte) && within(BasicType::Char)
-        });
-        let is_removed = is_text_uniform
-            && text_arrays >= MIN_ARRAYS
-            && text_elements >= MIN_ELEMENTS
+        let is_removed = text.is_uniform
+            && text.arrays >= MIN_ARRAYS
+            && text.elements >= MIN_ELEMENTS
             && strings >= MIN_ARRAYS;
-        let text_limit = if is_removed { Some(0) } else { text_limit };
+        let text_limit = if is_removed { Some(0) } else { text.fill.limit(FILLED_TO_LIMIT) };
         let number_limit = match text_limit {
-            Some(_) if others.longest == 0 => (number_arrays >= MIN_ARRAYS).then_some(0),
-            Some(_) => others.limit(1, FILLED_TO_LIMIT),
-            None => others.limit(1, FILLED_TO_LIMIT_ALONE),
+            Some(_) if numbers.fill.longest == 0 => (numbers.arrays >= MIN_ARRAYS).then_some(0),
+            Some(_) => numbers.fill.limit(FILLED_TO_LIMIT),
+            None => numbers.fill.limit(FILLED_TO_LIMIT_ALONE),
         };
         Self { text_limit, number_limit }
     }
@@ -332,10 +358,7 @@ impl MissingContents {
 
     /// Returns the number of elements that are left of an array of this type; `None` if all are.
     pub fn limit(&self, element: BasicType) -> Option<u32> {
-        match element {
-            BasicType::Byte | BasicType::Char => self.text_limit,
-            _ => self.number_limit,
-        }
+        if is_text(element) { self.text_limit } else { self.number_limit }
     }
 
     /// Returns `true` if elements of an array of this type and length are missing.
@@ -349,6 +372,7 @@ impl MissingContents {
 #[allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
 mod tests {
     use super::*;
+    use crate::model::measurements::array_kind;
 
     #[test]
     fn zeros_are_counted_from_the_end() {

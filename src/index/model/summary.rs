@@ -11,8 +11,7 @@ use super::class_table::ClassTable;
 use super::problem::{Account, Problem, ProblemKind, Severity};
 use super::tables::*;
 use super::text_pool::{self, TextPool};
-use crate::layout::measured;
-use crate::model::measurements::PRIMITIVE_LENGTHS;
+use crate::model::measurements::{Lengths, PRIMITIVE_LENGTHS, array_kind};
 use crate::storage::column::IndexColumn;
 use crate::storage::id_map::IdMap;
 use hprof_parser::Version;
@@ -216,13 +215,31 @@ impl Summary {
         })
     }
 
+    /// Returns the lengths of the primitive arrays of a type.
+    pub fn primitive_lengths(&self, element: BasicType) -> Lengths<PRIMITIVE_LENGTHS> {
+        let mut lengths = Lengths::default();
+        let at = array_kind(element).checked_sub(1);
+        let start = at.map_or(usize::MAX, |at| at * (PRIMITIVE_LENGTHS + 1));
+        let rows = self.tables.primitive_lengths.get(start..).unwrap_or_default();
+        if let Some((elements, counts)) = rows.split_first() {
+            lengths.elements = elements.count.get();
+            for (count, row) in lengths.by_length.iter_mut().zip(counts) {
+                *count = row.count.get();
+            }
+        }
+        lengths
+    }
+
     /// Returns which contents of primitive arrays the dump lacks. Inferred on the first call.
     pub fn missing_contents(&self) -> MissingContents {
         *self.missing_contents.get_or_init(|| {
             let strings = self.classes().iter().filter(|class| self.is_named(class, "java.lang.String"));
             let fills: Vec<ArrayFill> = self.tables.fills.iter().map(ArrayFill::from).collect();
-            let lengths = |element| measured::primitive_lengths(self, element);
-            MissingContents::infer(&fills, lengths, strings.map(|class| class.objects.get()).sum())
+            MissingContents::infer(
+                &fills,
+                |element| self.primitive_lengths(element),
+                strings.map(|class| class.objects.get()).sum(),
+            )
         })
     }
 
@@ -378,6 +395,12 @@ impl Summary {
     /// Returns the value of a system property of the JVM.
     pub fn property(&self, key: &str) -> Option<&str> {
         self.properties().find(|(name, _)| *name == key).map(|(_, value)| value)
+    }
+
+    /// Returns the feature version of the JVM: 8, 17, ...
+    pub fn java_feature_version(&self) -> Option<u32> {
+        let version = self.property("java.specification.version")?;
+        version.strip_prefix("1.").unwrap_or(version).split('.').next()?.parse().ok()
     }
 
     /// Returns Android's heaps: number and name.

@@ -26,6 +26,9 @@ pub struct ClassNumber(pub u32);
 /// Number of logarithms (base 2, rounded down) of an array's length.
 pub(crate) const LENGTH_BITS: usize = 32;
 
+/// Number of filled parts, the longest and those that are shorter by one element each, whose arrays are counted.
+pub(crate) const NEAR: usize = 4;
+
 /// Marker for "none" in columns of class numbers and text numbers.
 pub const NONE: u32 = u32::MAX;
 
@@ -315,10 +318,10 @@ rows! {
     FillRow {
         /// Number of elements of the longest filled part of an array.
         longest: U32,
-        /// Number of longer arrays that are filled exactly to `longest`.
-        filled_to_longest: U64,
-        /// Lengths of these arrays modulo 64, as a set.
-        lengths: U64,
+        /// Number of arrays that are filled up to `longest`, and to one to three elements before it.
+        near_counts: [U64; NEAR],
+        /// Lengths of these arrays modulo 64, as sets.
+        near_lengths: [U64; NEAR],
         /// 1 if all elements of all arrays have the same value.
         has_one_value: u8,
         /// Number of arrays that end with zeros, by the logarithm of their length to base 2, rounded down.

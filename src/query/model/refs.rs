@@ -13,6 +13,8 @@ use hprof_index::graph::tree::Tree;
 use hprof_index::model::summary::ClassNumber;
 use hprof_values::ObjectId;
 
+use crate::dominators::avoiding_walk::walk_from;
+use crate::dominators::class_counts::{self, Counts};
 use crate::histogram;
 use crate::objects::reader::{ObjectArray, ObjectReader, ObjectRecord};
 use crate::objects::strength::{Strength, is_referent};
@@ -230,4 +232,28 @@ fn add_up(tree: &Tree, positions: &mut [TreePosition], row: &mut ReferenceGroupR
         }
     }
     retain(row, &range);
+}
+
+/// Objects of a class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClassCounts {
+    /// Class number.
+    pub class: ClassNumber,
+    /// Number and shallow size of the objects.
+    pub counts: Counts,
+}
+
+/// Returns the objects reachable from an object, itself included, by class, most bytes first. All references count: those to
+/// class objects too, and those of weak references.
+pub fn reachable(graph: &ObjectGraph, classes: usize, start: ObjectIndex) -> Vec<ClassCounts> {
+    let marks = walk_from(graph, start);
+    let all = TreePosition(0)..TreePosition(graph.tree.objects());
+    let counts = class_counts::count_if(graph, all, classes, |object| marks.contains(object));
+    let numbered = (0..).map(ClassNumber).zip(counts);
+    let mut rows: Vec<ClassCounts> = numbered
+        .filter(|(_, counts)| counts.objects > 0)
+        .map(|(class, counts)| ClassCounts { class, counts })
+        .collect();
+    rows.sort_rows_by_key(|row| (Reverse(row.counts.shallow_bytes), row.class));
+    rows
 }

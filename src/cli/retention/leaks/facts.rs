@@ -31,6 +31,9 @@ pub(super) fn lines(told: &LeaksReport) -> Vec<String> {
             format!(
                 "{LACKING_ROOTS}; objects that only these hold count as unreachable, even if they are a leak"
             )
+        } else if told.has_filler {
+            "garbage that has not been collected yet, or filler of unused memory, not a leak: leaked objects are reachable"
+                .to_owned()
         } else {
             "garbage that has not been collected yet, not a leak: leaked objects are reachable".to_owned()
         };

@@ -11,7 +11,7 @@ mod parts;
 mod screen;
 pub(crate) mod words;
 
-use hprof_query::dump::unreachable::Unreachable;
+use hprof_query::dump::unreachable::{Filler, Unreachable};
 use hprof_query::heap_facts::{self, HeapFacts};
 use hprof_query::leaks::heap_places::HeapPlaces;
 use hprof_query::leaks::{self, DEFAULT_THRESHOLD, LeakEvidence, Leaks};
@@ -101,6 +101,8 @@ struct LeaksReport {
     facts: HeapFacts,
     /// Shallow size in bytes of unreachable objects, and of all objects.
     unreachable: (u64, u64),
+    /// `true` if a tenth of the unreachable bytes or more may be filler.
+    has_filler: bool,
     /// `true` if part of the dump is missing.
     is_damaged: bool,
     recording: Option<ComparedRecording>,
@@ -111,6 +113,7 @@ pub(crate) fn run(cx: &RunContext, args: &LeaksArgs) -> anyhow::Result<Outcome> 
     let recording = args.recording.read(cx, &args.input)?;
     let (session, told) = Session::ask(cx, &args.input, |dump| {
         let unreachable = Unreachable::new(dump.summary, dump.graph);
+        let Filler(filler) = Filler::new(dump.summary, dump.graph);
         let places = HeapPlaces::new(dump, &frameworks, args.threshold)?;
         let mut leaks = leaks::leaks(dump, args.threshold, &places, LeakEvidence::All)?;
         let add = |recording: &BesideRecording| recording.add_to(&mut leaks, cx, dump);
@@ -119,6 +122,7 @@ pub(crate) fn run(cx: &RunContext, args: &LeaksArgs) -> anyhow::Result<Outcome> 
             leaks,
             facts: heap_facts::facts(dump),
             unreachable: (unreachable.bytes, unreachable.all_bytes),
+            has_filler: filler.shallow_bytes > unreachable.bytes / 10,
             is_damaged: dump.summary.is_damaged(),
             recording,
         })

@@ -15,6 +15,7 @@ use super::{KINDS, WasteKind, WasteQuery, WasteSearch, findings, union};
 use hprof_base::sorting::SortRows;
 use hprof_index::Dump;
 use hprof_index::graph::numbers::TreePosition;
+use hprof_model::dump::unreachable::{Filler, Unreachable};
 
 /// Maximum number of reachable objects of a heap that is examined as a whole.
 const MAX_EXACT: u32 = 1 << 20;
@@ -75,7 +76,8 @@ pub fn estimate_with(dump: &Dump<'_>, most: u32, (count, length): (u32, u32)) ->
         }
     }
     // All unreachable objects are of one kind.
-    let unreachable = all_bytes.saturating_sub(tree.reachable_bytes());
+    let filler = Filler::new(dump.summary, dump.graph);
+    let unreachable = Unreachable::new(dump.summary, dump.graph).garbage_bytes(filler);
     let garbage = KINDS.into_iter().filter(|kind| unreachable > 0 && !kind.is_of_reachable());
     kinds.extend(garbage.map(|kind| (kind, unreachable)));
     kinds.sort_rows_by_key(|(kind, bytes)| (std::cmp::Reverse(*bytes), *kind));

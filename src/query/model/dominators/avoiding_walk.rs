@@ -54,19 +54,37 @@ pub(super) fn walk_along(
         Start::Object(position) => tree.object_at(position).into_iter().collect(),
     };
     frontier.retain(|object| visited.mark(*object));
+    follow(graph, frontier, |from, target| {
+        is_followed(from, target) && visited.mark(target) && is_within(target)
+    });
+    visited
+}
+
+/// Marks an object and all objects reachable from it.
+pub(crate) fn walk_from(graph: &ObjectGraph, start: ObjectIndex) -> Marks {
+    let visited = Marks::new(graph.objects.len());
+    visited.mark(start);
+    follow(graph, vec![start], |_, target| visited.mark(target));
+    visited
+}
+
+/// Follows references from the objects of `frontier` to those that `is_next` accepts, given the referring and the referenced
+/// object, and on from these.
+fn follow(
+    graph: &ObjectGraph,
+    mut frontier: Vec<ObjectIndex>,
+    is_next: impl Fn(ObjectIndex, ObjectIndex) -> bool + Sync,
+) {
     let outward = Outward::new(graph);
     let visit = |share: &[ObjectIndex]| {
         let mut stack = share.to_vec();
-        outward.go(&mut stack, BUDGET, |from, target| {
-            is_followed(from, target) && visited.mark(target) && is_within(target)
-        });
+        outward.go(&mut stack, BUDGET, &is_next);
         stack
     };
     while !frontier.is_empty() {
         let share = (frontier.len() / rayon::current_num_threads() / 4).max(FEW);
         frontier = parallel::map(&frontier.chunks(share).collect::<Vec<_>>(), visit).concat();
     }
-    visited
 }
 
 /// Reader of the references of objects and of their classes. All data is validated on creation.
