@@ -32,6 +32,9 @@ const fn subject_means(subject: Subject) -> &'static str {
             "texts are unknown beyond what is left; waste in contents, texts and credentials are looked for only in arrays \
              that are complete"
         }
+        Subject::FlattenedObjects => {
+            "a flattened object has a size of 0 and one referrer; the JVM does not dump how it lays out the holders"
+        }
         Subject::SeveralHeapDumps => {
             "each is a separate heap, dumped at a different time; only one is read, by default the last"
         }

@@ -241,3 +241,74 @@ fn contents_that_were_removed_are_no_waste() {
         assert_eq!(longest("marks"), longest("whole"));
     }
 }
+
+/// Sizes and referrers that the writer of the dumps computed by hand.
+#[test]
+fn flattened_objects_are_part_of_their_holders() {
+    let folder = Folder::new();
+    let truth: serde_json::Value =
+        serde_json::from_slice(&fs::read("samples/reports/flat/truth.json").unwrap()).unwrap();
+    for (name, truth) in truth.as_object().unwrap() {
+        let dump = folder.write(&format!("{name}.hprof"), sample(&format!("reports/flat/{name}")));
+        let found = folder.json(&["doctor", &dump])["rows"].to_string();
+        let flat = truth["flat_objects"].as_u64().unwrap();
+        let objects = if flat == 1 { "object is" } else { "objects are" };
+        let text = format!("{flat} value {objects} flattened");
+        assert_eq!(found.contains(&text), flat > 0, "{name}: {found}");
+        assert_eq!(found.contains("flattened"), flat > 0, "{name}: {found}");
+        let is_within = |object: &serde_json::Value, key: &str| {
+            let shown = &folder.json(&["show", &dump, object[0].as_str().unwrap()])["rows"][0];
+            let bytes = shown[key].as_u64().unwrap();
+            let range = object[1].as_u64().unwrap()..=object[2].as_u64().unwrap();
+            assert!(range.contains(&bytes), "{name}: {key} of {object} is {bytes}");
+        };
+        truth["holders"].as_array().unwrap().iter().for_each(|holder| is_within(holder, "shallow_bytes"));
+        truth["retained"].as_array().unwrap().iter().for_each(|object| is_within(object, "retained_bytes"));
+        for pair in truth["samples"].as_array().unwrap() {
+            let id = format!("{:#x}", pair[1].as_u64().unwrap());
+            let shown = &folder.json(&["show", &dump, &id])["rows"][0];
+            assert_eq!(shown["shallow_bytes"], 0, "{name}: {shown}");
+            let referrers = folder.json(&["refs", &dump, &id, "--incoming"]);
+            assert_eq!(referrers["rows"][0]["object"], pair[0], "{name}: {referrers}");
+        }
+        // All sums are one number.
+        let histogram = folder.json(&["histo", &dump, "--top", "0"]);
+        let info = &folder.json(&["info", &dump])["rows"][0];
+        let rows = histogram["rows"].as_array().unwrap();
+        let bytes: u64 = rows.iter().map(|row| row["shallow_bytes"].as_u64().unwrap()).sum();
+        assert_eq!(info["shallow_bytes"], bytes, "{name}");
+        let sum = folder.json(&["sql", &dump, "SELECT sum(shallow_bytes) AS bytes FROM objects"]);
+        assert_eq!(sum["rows"][0]["bytes"], bytes, "{name}");
+    }
+    let dump = folder.path("03-nested.hprof");
+    let dump = dump.to_str().unwrap();
+    let shown = &folder.json(&["show", dump, "0x2c"])["rows"][0];
+    assert_eq!(shown["label"], "flattened in Line 0x2a");
+    let path = String::from_utf8(folder.stdout(&["paths-to-root", dump, "0x2c"])).unwrap();
+    assert!(path.contains("Line 0x2a \"flattened in Rect 0xf00015f0\""), "{path}");
+}
+
+#[test]
+fn reachable_objects_are_counted_by_class() {
+    let folder = Folder::new();
+    let dump = folder.write("list.hprof", sample("reports/flat/10-retained"));
+    let thread = folder.json(&["instances", &dump, "java.lang.Thread"])["rows"][0]["object"].clone();
+    let thread = thread.as_str().unwrap();
+    let reachable = folder.json(&["refs", &dump, thread, "--reachable"]);
+    let rows = reachable["rows"].as_array().unwrap();
+    let sum = |key: &str| rows.iter().map(|row| row[key].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(reachable["reachable_objects"], sum("objects"));
+    assert_eq!(reachable["reachable_bytes"], sum("shallow_bytes"));
+    // By a walk along the references that SQL shows.
+    let walk = format!(
+        "WITH RECURSIVE found(id) AS (SELECT object FROM objects WHERE object = {thread} UNION \
+         SELECT target FROM refs JOIN found ON referrer = id) \
+         SELECT count(*) AS objects, sum(shallow_bytes) AS bytes FROM found JOIN objects ON object = id"
+    );
+    let walked = folder.json(&["sql", &dump, &walk])["rows"][0].clone();
+    assert_eq!(
+        (&walked["objects"], &walked["bytes"]),
+        (&reachable["reachable_objects"], &reachable["reachable_bytes"])
+    );
+    assert!(sum("objects") > 10, "{reachable}");
+}

@@ -202,7 +202,7 @@ pub(crate) const fn finding(subject: Subject) -> &'static str {
             "if the dump is damaged, they were lost with other data; if it is complete, the JVM omitted them, and \
              they cannot be recovered"
         }
-        Subject::MissingRoots | Subject::BootClassesAssumed => "nothing",
+        Subject::MissingRoots | Subject::BootClassesAssumed | Subject::FlattenedObjects => "nothing",
         Subject::RootsLacking => {
             "if the process still runs, make a dump with `jcmd PID GC.heap_dump FILE`, which contains them"
         }

@@ -13,9 +13,10 @@
 use hprof_parser::Version;
 use hprof_values::{BasicType, IdSize};
 
+use super::flattened;
 use super::measured;
 use super::object_layout::{FieldCounts, FieldsEnd, Layout, Packing, hidden_fields};
-use crate::model::summary::Summary;
+use crate::model::summary::{ClassNumber, Summary};
 use crate::model::tables::{ClassKind, ClassRow};
 
 /// Origin of a layout.
@@ -98,6 +99,13 @@ impl Shapes {
 
 /// Returns the fields that each class declares, including hidden ones of the JVM, for a packing.
 pub fn own_fields(summary: &Summary, packing: Packing, word_bytes: u8) -> Vec<FieldCounts> {
+    let mut own = declared_fields(summary, packing, word_bytes);
+    flattened::flatten_fields(summary, &mut own);
+    own
+}
+
+/// Returns the fields that each class declares, with those of flattened objects as references.
+pub(crate) fn declared_fields(summary: &Summary, packing: Packing, word_bytes: u8) -> Vec<FieldCounts> {
     summary.classes().iter().map(|class| own_fields_of(summary, class, packing, word_bytes)).collect()
 }
 
@@ -196,8 +204,10 @@ struct FittedClass<'s> {
 
 impl<'s> LayoutMeasurements<'s> {
     fn new(summary: &'s Summary, sizes_stated: bool) -> Self {
-        let bytes_of = |class: &ClassRow| {
-            if class.kind() != ClassKind::Instance || !class.is_dumped() {
+        let is_estimated = flattened::estimated_classes(summary);
+        let bytes_of = |number: ClassNumber, class: &ClassRow| {
+            let is_estimated = is_estimated.get(number.0 as usize).copied().unwrap_or(false);
+            if class.kind() != ClassKind::Instance || !class.is_dumped() || is_estimated {
                 return None;
             }
             if sizes_stated {
@@ -213,7 +223,7 @@ impl<'s> LayoutMeasurements<'s> {
         let table = summary.class_table();
         let mut is_needed = vec![false; summary.classes().len()];
         for (number, class) in summary.numbered_classes() {
-            let mut line = bytes_of(class).is_some().then_some(number);
+            let mut line = bytes_of(number, class).is_some().then_some(number);
             // Stop at the first class whose superclasses are already marked.
             while let Some(needed) =
                 line.and_then(|class| is_needed.get_mut(class.0 as usize)).filter(|is| !**is)
@@ -231,7 +241,7 @@ impl<'s> LayoutMeasurements<'s> {
             if let Some(place) = places.get_mut(number.0 as usize) {
                 *place = Some(classes.len());
             }
-            classes.push(FittedClass { class, above, bytes: bytes_of(class) });
+            classes.push(FittedClass { class, above, bytes: bytes_of(number, class) });
         }
         let short = measured::short_arrays(summary)
             .map(|(element, length, distance)| (element, length, u64::from(distance.min)));

@@ -1,5 +1,6 @@
 //! Measurements of a scan as stored in a summary: distances and lengths of arrays.
 
+use super::object_layout::Layout;
 use crate::model::measurements::{ARRAY_KINDS, Distance, Lengths, OBJECT_LENGTHS, SHORT, element_of_kind};
 use crate::model::summary::{ClassNumber, Summary};
 use crate::model::tables::ClassRow;
@@ -40,4 +41,20 @@ pub fn short_arrays(summary: &Summary) -> impl Iterator<Item = (BasicType, u64, 
     (rows.iter().enumerate())
         .filter(|(_, row)| row.seen.get() > 0)
         .map(|(at, row)| (element_of_kind(at / SHORT), (at % SHORT) as u64, Distance::from(*row)))
+}
+
+/// Returns the total size of all arrays of these lengths, given the offset of their first element and the size of each.
+pub(crate) fn array_bytes<const N: usize>(
+    layout: &Layout,
+    base: u64,
+    each: u64,
+    lengths: &Lengths<N>,
+) -> u64 {
+    let mut bytes = lengths.elements.saturating_mul(each);
+    for (length, count) in (0u64..).zip(&lengths.by_length) {
+        // The padding of an array depends on its length modulo N only, for alignments up to N elements.
+        let unpadded = base + length * each;
+        bytes = bytes.saturating_add(count.saturating_mul(base + layout.align(unpadded) - unpadded));
+    }
+    bytes
 }

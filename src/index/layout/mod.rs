@@ -2,6 +2,7 @@
 //! every class.
 
 pub mod fit;
+mod flattened;
 pub mod measured;
 pub mod object_layout;
 pub mod sizes;

@@ -137,6 +137,28 @@ impl FieldCounts {
         }
     }
 
+    /// Adds the fields of `other`.
+    pub(crate) fn add_all(&mut self, other: &Self) {
+        self.references = self.references.saturating_add(other.references);
+        self.eights = self.eights.saturating_add(other.eights);
+        self.fours = self.fours.saturating_add(other.fours);
+        self.twos = self.twos.saturating_add(other.twos);
+        self.ones = self.ones.saturating_add(other.ones);
+    }
+
+    /// Returns the total size of the fields in bytes.
+    pub(crate) fn bytes(&self, layout: &Layout) -> u64 {
+        [
+            (self.references, u64::from(layout.reference_bytes)),
+            (self.eights, 8),
+            (self.fours, 4),
+            (self.twos, 2),
+            (self.ones, 1),
+        ]
+        .into_iter()
+        .fold(0, |sum, (count, bytes)| sum + u64::from(count) * bytes)
+    }
+
     /// Removes one field.
     pub fn remove(&mut self, kind: BasicType) {
         let count = self.count_of(kind);

@@ -12,6 +12,7 @@
 use hprof_values::BasicType;
 
 use super::fit::{self, FittedLayout, LayoutSource, STACK_CHUNK, Shapes};
+use super::flattened::{self, FlatArrayClass};
 use super::measured;
 use super::object_layout::{FieldCounts, Layout, LayoutOverride, align_up, statics_bytes};
 use crate::model::measurements::Lengths;
@@ -45,6 +46,8 @@ pub struct Sizes {
     totals: Vec<u64>,
     /// Size of the instance part of a StackChunk.
     stack_chunk_base: u64,
+    /// Classes of arrays with flattened elements, ascending.
+    flat_arrays: Vec<FlatArrayClass>,
 }
 
 impl Sizes {
@@ -75,7 +78,12 @@ impl Sizes {
             class_objects: Vec::new(),
             totals: Vec::new(),
             stack_chunk_base: 0,
+            flat_arrays: Vec::new(),
         };
+        if !summary.tables().flat_arrays.is_empty() {
+            let declared = fit::declared_fields(summary, layout.packing, layout.word_bytes);
+            sizes.flat_arrays = flattened::flat_arrays(summary, &declared, &layout);
+        }
         sizes.size_instances(summary, &shapes, given.is_some());
         sizes.size_class_objects(summary);
         sizes.size_stack_chunks(summary, &shapes);
@@ -102,6 +110,12 @@ impl Sizes {
     /// Returns the total size of all objects of a class; for java.lang.Class, of all class objects.
     pub fn total(&self, class: ClassNumber) -> u64 {
         self.totals.get(class.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// Returns the size of an array with flattened elements; `None` if the class has no such arrays.
+    pub fn flat_array(&self, class: ClassNumber, length: u32) -> Option<u64> {
+        let at = self.flat_arrays.binary_search_by_key(&class, |arrays| arrays.class).ok()?;
+        Some(self.flat_arrays.get(at)?.size(self.layout(), length.into()))
     }
 
     /// Returns the size of a StackChunk with a stack of `words` words.
@@ -222,6 +236,19 @@ impl Sizes {
                 *total = total.saturating_add(array_bytes(&layout, BasicType::Object, &lengths));
             }
         }
+        // Flattened objects take space in their holders.
+        for (class, objects) in summary.flat_objects() {
+            let size = self.instance(class).0;
+            if let Some(total) = self.totals.get_mut(class.0 as usize) {
+                *total = total.saturating_sub(objects.saturating_mul(size));
+            }
+        }
+        for arrays in &self.flat_arrays {
+            if let Some(total) = self.totals.get_mut(arrays.class.0 as usize) {
+                let sum = i128::from(*total) + arrays.difference(&layout);
+                *total = u64::try_from(sum.max(0)).unwrap_or(u64::MAX);
+            }
+        }
         let class_objects = self.class_objects.iter().fold(0, |sum: u64, size| sum.saturating_add(*size));
         let java_lang_class = summary.java_lang_class().map(|class| class.0 as usize);
         if let Some(total) = java_lang_class.and_then(|class| self.totals.get_mut(class)) {
@@ -270,12 +297,5 @@ fn is_compacted(summary: &Summary, layout: &Layout, shapes: &Shapes) -> bool {
 
 /// Returns the total size of all arrays of these lengths.
 fn array_bytes<const N: usize>(layout: &Layout, element: BasicType, lengths: &Lengths<N>) -> u64 {
-    let (base, each) = (layout.array_base(element), layout.value_bytes(element));
-    let mut bytes = lengths.elements.saturating_mul(each);
-    for (length, count) in (0u64..).zip(&lengths.by_length) {
-        // The padding of an array depends on its length modulo N only, for alignments up to N elements.
-        let unpadded = base + length * each;
-        bytes = bytes.saturating_add(count.saturating_mul(base + layout.align(unpadded) - unpadded));
-    }
-    bytes
+    measured::array_bytes(layout, layout.array_base(element), layout.value_bytes(element), lengths)
 }

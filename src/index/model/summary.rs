@@ -35,6 +35,9 @@ pub struct Tables {
     pub(crate) elements: IndexColumn<ElementsRow>,
     pub(crate) primitive_lengths: IndexColumn<CountRow>,
     pub(crate) fills: IndexColumn<FillRow>,
+    pub(crate) flat_classes: IndexColumn<FlatClassRow>,
+    pub(crate) flat_fields: IndexColumn<FlatFieldRow>,
+    pub(crate) flat_arrays: IndexColumn<FlatArrayRow>,
     pub(crate) short_arrays: IndexColumn<DistanceRow>,
     pub(crate) class_distances: IndexColumn<ClassDistanceRow>,
     pub(crate) stack_chunks: IndexColumn<StackChunkRow>,
@@ -159,6 +162,19 @@ impl Summary {
         self
     }
 
+    /// Adds the tables of flattened objects, which are read with the class table.
+    pub(crate) fn with_flat_objects(
+        mut self,
+        classes: Vec<FlatClassRow>,
+        fields: Vec<FlatFieldRow>,
+        arrays: Vec<FlatArrayRow>,
+    ) -> Self {
+        self.tables.flat_classes = classes.into();
+        self.tables.flat_fields = fields.into();
+        self.tables.flat_arrays = arrays.into();
+        self
+    }
+
     /// Returns all tables of the summary.
     pub fn tables(&self) -> &Tables {
         &self.tables
@@ -241,6 +257,16 @@ impl Summary {
                 strings.map(|class| class.objects.get()).sum(),
             )
         })
+    }
+
+    /// Returns `true` if an object is flattened: its fields are part of its only referrer (JEP 401).
+    pub fn is_flat(&self, ObjectId(id): ObjectId) -> bool {
+        id != 0 && id <= self.facts.last_flat_id.get()
+    }
+
+    /// Returns the number of flattened objects of each class that has some.
+    pub fn flat_objects(&self) -> impl Iterator<Item = (ClassNumber, u64)> {
+        self.tables.flat_classes.iter().map(|row| (ClassNumber(row.class.get()), row.objects.get()))
     }
 
     /// Returns the class numbers of all classes that have a class object.

@@ -290,6 +290,8 @@ rows! {
         dump_bytes: U64,
         /// Bitwise OR of all object IDs.
         id_bits: U64,
+        /// Highest ID of a flattened object; 0 if there are none.
+        last_flat_id: U64,
         /// Number of classes with a CLASS DUMP.
         class_objects: U64,
         /// Number of objects whose ID an earlier object has.
@@ -326,6 +328,38 @@ rows! {
         has_one_value: u8,
         /// Number of arrays that end with zeros, by the logarithm of their length to base 2, rounded down.
         zero_ends: [U64; LENGTH_BITS],
+    }
+
+    /// Flattened objects of a class.
+    FlatClassRow {
+        /// Number of objects.
+        objects: U64,
+        /// Class number.
+        class: U32,
+    }
+
+    /// Field that contains flattened objects.
+    FlatFieldRow {
+        /// Class number of the class that declares the field.
+        class: U32,
+        /// Number of the field among those that the class declares.
+        field: U32,
+        /// Class number of the objects.
+        value_class: U32,
+    }
+
+    /// Arrays of a class that contain flattened objects.
+    FlatArrayRow {
+        /// Class number of the arrays.
+        class: U32,
+        /// Class number of the elements.
+        value_class: U32,
+        /// 1 if an element is null.
+        has_null: u8,
+        /// Total number of elements.
+        elements: U64,
+        /// Number of arrays by length modulo 64.
+        lengths: [[U64; 32]; 2],
     }
 
     /// Row of a table of counts.

@@ -50,6 +50,8 @@ pub(super) struct DescriberInput<'a> {
     /// Exponent of the unit of sizes: all sizes are multiples of `1 << unit_bits`.
     pub(super) unit_bits: u32,
     wants_rows: bool,
+    /// Highest ID of a flattened object; 0 if there are none.
+    last_flat: u64,
 }
 
 /// Descriptions of the objects of a chunk: classes, sizes and adjacency lists.
@@ -85,6 +87,7 @@ impl<'a> DescriberInput<'a> {
             // The largest power of two of which all sizes are multiples.
             unit_bits: bits.trailing_zeros().min(12),
             wants_rows,
+            last_flat: summary.facts().last_flat_id.get(),
         }
     }
 
@@ -291,6 +294,18 @@ impl<'s> Describer<'s> {
         }
     }
 
+    /// Sets the size of an array with flattened elements.
+    #[cold]
+    fn flat_array(&mut self, record: &ObjectArray<'_>) {
+        let first = be_ids(record.elements, self.shared.id_size).find(|id| !id.is_null());
+        let size = first
+            .filter(|id| id.0 <= self.shared.last_flat)
+            .and_then(|_| self.shared.what.sizes.flat_array(ClassNumber(self.class), record.length));
+        if let Some(size) = size {
+            self.units = size >> self.shared.unit_bits;
+        }
+    }
+
     #[inline(always)]
     fn refer(&mut self, id: ObjectId) {
         if !id.is_null() {
@@ -306,6 +321,10 @@ impl<'a> HeapVisitor<'a> for Describer<'a> {
         self.class = self.class_number(record.class);
         let Some(plan) = shared.plans.plan(ClassNumber(self.class)) else { return };
         self.units = shared.plans.instance(plan, record.fields) >> shared.unit_bits;
+        if record.id.0 <= shared.last_flat {
+            // Its bytes are part of its holder.
+            self.units = 0;
+        }
         if shared.wants_rows {
             for (plan, fields) in shared.plans.levels(plan, record.fields) {
                 for at in &plan.references {
@@ -320,6 +339,9 @@ impl<'a> HeapVisitor<'a> for Describer<'a> {
     fn object_array(&mut self, record: ObjectArray<'a>) {
         self.class = self.class_number(record.class);
         self.units = self.shared.plans.array(BasicType::Object, record.length) >> self.shared.unit_bits;
+        if self.shared.last_flat > 0 {
+            self.flat_array(&record);
+        }
         if self.shared.wants_rows {
             let id_size = self.shared.id_size;
             if record.elements.len() > LONG * id_size.bytes() {

@@ -56,4 +56,7 @@ sections! {
     25 account,
     26 heap_dumps,
     27 fills,
+    28 flat_classes,
+    29 flat_fields,
+    30 flat_arrays,
 }

@@ -11,6 +11,7 @@ use hprof_parser::{Header, Version};
 use super::class_rows;
 use super::completeness::{self, Completeness};
 use super::find_objects::Lookup;
+use super::flat_objects::FlatTables;
 use super::scan_dump::{CollectedIds, scan_dump};
 use super::system_properties;
 use super::tallies::{ChunkIds, ScanResult};
@@ -136,11 +137,14 @@ impl SummaryParts {
         let summary = Summary::from_tables(tables, facts);
         let lookup = Lookup { source, plan, chunks: &chunk_ids, budget: LOOKUP_BYTES };
         let class_ids = summary.class_ids();
+        let last_flat = facts.last_flat_id.get();
+        let flat = (last_flat > 0).then(|| FlatTables::new(source, plan, &summary, &class_ids, last_flat));
         let loaders = class_rows::loaders(&summary, &lookup, &class_ids, &mut texts);
         let properties = (system_properties::properties(&summary, &lookup, &class_ids).iter())
             .map(|(key, value)| PairRow { key: texts.add(key).into(), value: texts.add(value).into() })
             .collect();
-        summary.with_objects(loaders, properties, texts)
+        let FlatTables { classes, fields, arrays } = flat.unwrap_or_default();
+        summary.with_objects(loaders, properties, texts).with_flat_objects(classes, fields, arrays)
     }
 }
 
@@ -187,7 +191,8 @@ fn facts(
     FactsRow {
         created_ms: header.created_ms.into(),
         dump_bytes: (bytes.len() as u64).into(),
-        id_bits: scan.id_bits.into(),
+        id_bits: scan.flat.map_or(scan.id_bits, |flat| flat.other_bits).into(),
+        last_flat_id: scan.flat.map_or(0, |flat| flat.last).into(),
         class_objects: classes.class_objects().into(),
         repeated_objects: scan.replaced.into(),
         heap_dumps: small(contents.dumps.len()).into(),

@@ -13,6 +13,7 @@ mod class_rows;
 mod completeness;
 pub mod file_order;
 mod find_objects;
+mod flat_objects;
 pub mod heap_ranges;
 mod parallel;
 pub(crate) mod sample;

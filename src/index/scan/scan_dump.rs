@@ -9,6 +9,7 @@ use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use hprof_values::{BasicType, ObjectId};
 
 use super::class_rows;
+use super::flat_objects::FlatIds;
 use super::parallel::{self, Retry};
 use super::tallies::{IdRun, ScanResult};
 use super::task::{Mode, Task};
@@ -121,6 +122,7 @@ pub(crate) fn scan_dump(
                 form = ScanForm::Bits { shift: 0 };
             }
             Ok(mut scan) => {
+                scan.flat = FlatIds::find(&task, &scan)?;
                 if let (ScanForm::Bits { .. }, Some(set)) = (form, &set) {
                     measure(&task, set, &mut scan)?;
                 }
@@ -183,7 +185,8 @@ const MEASURED_BYTES: usize = 64 << 20;
 
 /// Measures distances in a second pass, over a part of the dump spread evenly.
 fn measure(task: &Task<'_>, set: &AddressSet, scan: &mut ScanResult) -> Result<(), NoMemory> {
-    if set.shift() < 3 {
+    // Where objects are flattened, all others have addresses.
+    if set.shift() < 3 && scan.flat.is_none() {
         return Ok(());
     }
     let taken = task.allowance.taken();

@@ -3,6 +3,7 @@
 use hprof_values::{BasicType, ObjectId};
 use zerocopy::little_endian::U64;
 
+use super::flat_objects::FlatIds;
 use crate::model::array_contents::ArrayFill;
 use crate::model::measurements::{
     Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays, array_kind,
@@ -102,6 +103,8 @@ pub(crate) struct ScanResult {
     /// Android's heaps: offset, heap number, string ID of the name.
     pub(crate) heaps: Vec<(usize, u32, u64)>,
     pub(crate) chunk_ids: Vec<ChunkIds>,
+    /// IDs of flattened objects, if there are any.
+    pub(crate) flat: Option<FlatIds>,
     /// Bitwise OR of all object IDs.
     pub(crate) id_bits: u64,
     /// Highest allocation trace serial number of an object, including class objects.

@@ -288,7 +288,10 @@ impl<'a> Worker<'a> {
             self.lowest = self.lowest.min(id);
             self.highest = self.highest.max(id);
             self.collect(id);
-        } else if let Some(bytes) = self.cursor.as_mut().and_then(|cursor| cursor.distance_to_next(id)) {
+        } else if let Some(bytes) = self.cursor.as_mut().and_then(|cursor| cursor.distance_to_next(id))
+            // Numbers of flattened objects are no addresses.
+            && (id | bytes).trailing_zeros() >= 3
+        {
             self.prev = Prev { id, what };
             self.settle(bytes);
         }

@@ -55,6 +55,8 @@ pub enum Subject {
     RootsLacking,
     /// Contents of primitive arrays were removed ([`MissingContents`]).
     ContentsMissing,
+    /// Objects are flattened in others ([`Summary::is_flat`](hprof_index::model::summary::Summary::is_flat)).
+    FlattenedObjects,
     /// The file holds several heap dumps.
     SeveralHeapDumps,
     /// Lines of a text report that could not be understood.
@@ -83,6 +85,7 @@ impl Subject {
             Self::BootClassesAssumed => "boot_classes_assumed",
             Self::RootsLacking => "roots_lacking",
             Self::ContentsMissing => "contents_missing",
+            Self::FlattenedObjects => "flattened_objects",
             Self::SeveralHeapDumps => "several_heap_dumps",
             Self::LinesNotUnderstood => "lines_not_understood",
             Self::SeveralRuns => "several_runs",
@@ -225,6 +228,12 @@ pub fn doctor(heap: &Heap, graph: Option<&ObjectGraph>) -> Diagnosis {
     note(u64::from(summary.lacks_roots()), Subject::RootsLacking, ROOTS_LACKING.to_owned());
     let text = describe_missing(summary.missing_contents());
     note(u64::from(text.is_some()), Subject::ContentsMissing, text.unwrap_or_default());
+    let flat: u64 = summary.flat_objects().map(|(_, objects)| objects).sum();
+    let text = format!(
+        "{flat} value {} flattened: their bytes are part of the objects and arrays that refer to them, whose sizes are estimated",
+        plural(flat, "object is", "objects are")
+    );
+    note(flat, Subject::FlattenedObjects, text);
     let (there, read) = (summary.facts().heap_dumps.get(), summary.facts().heap_dump.get());
     let text = format!("the file contains {there} heap dumps; heap dump {read} was read");
     note(u64::from(there > 1), Subject::SeveralHeapDumps, text);

@@ -101,6 +101,9 @@ impl<'a> Labels<'a> {
         if self.is_thread_local.contains(class) {
             return self.of_thread_local(self.objects.graph.objects.addresses.id_of(object)?);
         }
+        if let Some(holder) = self.flat_holder(object) {
+            return Some(holder);
+        }
         let row = self.objects.summary.class(class)?;
         if self.objects.summary.is_named(row, THREAD_LOCAL_ENTRY) {
             return self.of_thread_local(self.objects.field(object, "referent")?.reference()?);
@@ -109,6 +112,20 @@ impl<'a> Labels<'a> {
         let collection =
             collections.collection(object).filter(|collection| collection.kind != CollectionKind::Holder)?;
         Some(format!("size={}", group_digits(collections.count(&collection)?)))
+    }
+
+    /// Describes the object that a flattened object is part of.
+    fn flat_holder(&self, object: ObjectIndex) -> Option<String> {
+        let graph = self.objects.graph;
+        if !self.objects.summary.is_flat(graph.objects.addresses.id_of(object)?) {
+            return None;
+        }
+        // Its only referrer dominates it.
+        let position = graph.tree.reachable_position(object)?;
+        let holder = graph.tree.object_at(graph.tree.dominator(position)?)?;
+        let class = self.objects.summary.class(graph.objects.class(holder)?)?;
+        let id = graph.objects.addresses.id_of(holder)?;
+        Some(format!("flattened in {} {id:#x}", self.objects.summary.class_name(class)))
     }
 
     fn of_thread_local(&self, id: ObjectId) -> Option<String> {
