@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::io;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use regex::Regex;
@@ -18,15 +18,18 @@ use hprof_model::dump::info::DumpInfo;
 use hprof_model::objects::collections::Collections;
 use hprof_model::objects::hiding::HIDDEN;
 use hprof_model::objects::meaning::Meanings;
+use hprof_model::objects::reference_names::Edges;
 use hprof_model::objects::reader::ObjectRecord;
 use hprof_model::objects::root_index::RootIndex;
 use hprof_model::threads::Threads;
 use hprof_values::BasicType;
 
-use super::code::{Code, CodeField, CodeStep, QuerySet, TestedKind, ValueTable};
+use super::code::{Code, CodeField, CodeStep, FieldLookup, QuerySet, TestedKind, ValueTable};
 use super::kept::RowMemory;
+use super::names::builtins::Method;
+use super::script::applied::Parameters;
 use super::tree::{Comparison, Function, Operator};
-use super::value::{ExpressionValue, GroupKey, List};
+use super::value::{ExpressionValue, GroupKey, List, Record};
 
 /// Maximum number of UTF-16 units of a text that are examined.
 pub(super) const MAX_TEXT: usize = 1 << 20;
@@ -61,6 +64,12 @@ pub struct Evaluator<'o, 'a> {
     pub(super) kept: RowMemory,
     /// By class number: `true` if its objects are java.lang.Strings.
     pub(super) strings: Vec<bool>,
+    /// Lookups of the names in the current query.
+    pub(super) lookups: Mutex<Vec<Arc<FieldLookup>>>,
+    /// Number of items that functions over lists have read.
+    pub(super) items_read: AtomicU64,
+    /// References with their names, for paths to objects.
+    pub(super) edges: OnceLock<Edges<'a>>,
 }
 
 /// A row for which expressions are evaluated: an object, or a row of a table.
@@ -72,13 +81,15 @@ pub(super) struct EvaluatedRow<'r, 'a> {
     /// Aggregates of the row's group.
     pub(super) aggregates: &'r [ExpressionValue],
     columns: &'r [ExpressionValue],
+    /// Parameters of the functions around the expression.
+    pub(super) parameters: Option<&'r Parameters<'r>>,
 }
 
 impl<'r, 'a> EvaluatedRow<'r, 'a> {
     /// Creates a row whose record is read on demand, or a row of `table`.
     pub(super) fn new(number: u32, aggregates: &'r [ExpressionValue], table: Option<&'r ValueTable>) -> Self {
         let columns = table.and_then(|table| table.rows.get(number as usize)).map_or(&[][..], |row| row);
-        Self { number, record: OnceCell::new(), aggregates, columns }
+        Self { number, record: OnceCell::new(), aggregates, columns, parameters: None }
     }
 
     /// Returns the object that the row represents. Must not be called for a row of a table.
@@ -88,7 +99,23 @@ impl<'r, 'a> EvaluatedRow<'r, 'a> {
 
     /// Creates a row with a record that was already read.
     pub(super) fn with_record(object: ObjectIndex, record: Option<ObjectRecord<'a>>) -> Self {
-        Self { number: object.0, record: OnceCell::from(record), aggregates: &[], columns: &[] }
+        let record = OnceCell::from(record);
+        Self { number: object.0, record, aggregates: &[], columns: &[], parameters: None }
+    }
+
+    /// Returns the same row, for the body of a function with these parameters.
+    pub(super) fn with_parameters<'s>(&self, parameters: &'s Parameters<'s>) -> EvaluatedRow<'s, 'a>
+    where
+        'r: 's,
+    {
+        let record = self.record.clone();
+        EvaluatedRow {
+            number: self.number,
+            record,
+            aggregates: self.aggregates,
+            columns: self.columns,
+            parameters: Some(parameters),
+        }
     }
 }
 
@@ -114,6 +141,9 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             patterns: Mutex::default(),
             kept: RowMemory::default(),
             strings: summary.classes().iter().map(is_string).collect(),
+            lookups: Mutex::default(),
+            items_read: AtomicU64::new(0),
+            edges: OnceLock::new(),
         }
     }
 
@@ -188,6 +218,27 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                     }
                 })
             }
+            Code::Parameter(depth, slot) => {
+                let found = row.parameters.and_then(|parameters| parameters.get(*depth, *slot));
+                found.unwrap_or(ExpressionValue::Null)
+            }
+            Code::Choose(of) => {
+                let [condition, value, other] = &**of;
+                self.value(if self.holds(condition, row) { value } else { other }, row)
+            }
+            Code::Record(names, values) => ExpressionValue::Record(Arc::new(Record {
+                names: names.clone(),
+                values: values.iter().map(|code| self.value(code, row)).collect(),
+            })),
+            Code::Array(values) => {
+                ExpressionValue::many(values.iter().map(|code| self.value(code, row)).collect())
+            }
+            Code::List(list) => self.list_value(list, row),
+            Code::Heap(function, arguments, at) => {
+                let arguments: Vec<ExpressionValue> =
+                    arguments.iter().map(|code| self.value(code, row)).collect();
+                self.heap(*function, &arguments, *at)
+            }
             // All other expressions are boolean.
             _ => ExpressionValue::Boolean(self.holds(code, row)),
         }
@@ -237,6 +288,10 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             Code::InFound(of, found, is_negated) => {
                 let value = self.value(of, row);
                 value != ExpressionValue::Null && self.is_found(&value, found) != *is_negated
+            }
+            Code::Test(of, pattern) => {
+                let value = self.value(of, row);
+                self.text(&value).is_some_and(|text| pattern.is_match(&text))
             }
             Code::Is(of, kind) => match self.value(of, row) {
                 ExpressionValue::Object(object) => self.is_kind(object, kind),
@@ -293,7 +348,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             _ => self.compares(value, Comparison::Equal, item),
         };
         match among {
-            ExpressionValue::List(..) | ExpressionValue::Slice(_) | ExpressionValue::Many(_) => {
+            among if among.is_listed() => {
                 let mut items = self.items_of(among).into_iter().flatten().take(MAX_SEARCHED);
                 items.any(|item| is_same(&item))
             }
@@ -304,7 +359,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     /// Adds a value to a set for `IN`; of a list, its elements.
     pub(super) fn find(&self, found: &mut QuerySet, value: ExpressionValue) -> io::Result<()> {
         match value {
-            ExpressionValue::List(..) | ExpressionValue::Slice(_) | ExpressionValue::Many(_) => {
+            value if value.is_listed() => {
                 let items = self.items_of(&value).into_iter().flatten().take(MAX_SEARCHED);
                 items.into_iter().try_for_each(|item| self.find_one(found, &item))
             }
@@ -410,14 +465,14 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         let Some((last, before)) = steps.split_last() else { return false };
         let ExpressionValue::Object(of) = self.path(base, before, row) else { return false };
         let kind = match (last, self.dump.objects.record(of)) {
-            (CodeStep::Field(field), Some(ObjectRecord::Instance(record))) => {
+            (CodeStep::Field(step), Some(ObjectRecord::Instance(record))) => {
                 let class = self.dump.graph.objects.class(of);
-                class.and_then(|class| self.bits(class, record.fields, field)).map(|bits| bits.kind)
+                class.and_then(|class| self.bits(class, record.fields, &step.field)).map(|bits| bits.kind)
             }
-            (CodeStep::Field(field), Some(ObjectRecord::Class(_))) => {
+            (CodeStep::Field(step), Some(ObjectRecord::Class(_))) => {
                 let class = self.class_of(of).and_then(|class| self.dump.summary.class(class));
                 let found = class.and_then(|class| {
-                    self.dump.summary.statics(class).find(|(name, ..)| *name == &*field.name)
+                    self.dump.summary.statics(class).find(|(name, ..)| *name == &*step.field.name)
                 });
                 found.map(|(_, kind, _)| kind)
             }
@@ -430,18 +485,28 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     fn path(&self, base: &Code, steps: &[CodeStep], row: &EvaluatedRow<'_, 'a>) -> ExpressionValue {
         let mut rest = steps;
         let mut value = match (base, steps.split_first()) {
-            (Code::Row, Some((CodeStep::Field(field), after))) => {
+            (Code::Row, Some((CodeStep::Field(step), after))) => {
                 rest = after;
                 let record = row.record.get_or_init(|| self.dump.objects.record(row.object()));
-                self.field(row.object(), record.as_ref(), field)
+                let found = self.field(row.object(), record.as_ref(), step);
+                self.looked_up(step, &ExpressionValue::Object(row.object()), found)
             }
             _ => self.value(base, row),
         };
+        // The String of whose characters the value is.
+        let mut string = match (base, steps.first()) {
+            (Code::Row, Some(CodeStep::Field(step))) => self.string_with(row.object(), step),
+            _ => None,
+        };
         for step in rest {
+            let mut characters_of = None;
             value = match (step, &value) {
                 (_, ExpressionValue::Null) => return ExpressionValue::Null,
-                (CodeStep::Field(field), ExpressionValue::Object(object)) => {
-                    self.field(*object, self.dump.objects.record(*object).as_ref(), field)
+                (CodeStep::Field(step), value) => {
+                    if let ExpressionValue::Object(object) = value {
+                        characters_of = self.string_with(*object, step);
+                    }
+                    self.named(step, value)
                 }
                 (CodeStep::Attribute(attribute), value) => self.attribute(value, *attribute),
                 (CodeStep::Element(index), value) => {
@@ -454,22 +519,21 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                 (CodeStep::Matches(regex), value) => {
                     ExpressionValue::Boolean(self.text(value).is_some_and(|text| regex.is_match(&text)))
                 }
-                (CodeStep::Field(field), ExpressionValue::Entry(entry)) => match &*field.name {
-                    "key" => entry.0.clone(),
-                    "value" | "val" => entry.1.clone(),
-                    _ => ExpressionValue::Null,
-                },
-                (CodeStep::Field(field), value) if matches!(&*field.name, "length" | "size") => self
-                    .count(value)
-                    .and_then(|count| i64::try_from(count).ok())
-                    .map_or(ExpressionValue::Null, ExpressionValue::Whole),
-                (CodeStep::Field(_), _) => ExpressionValue::Null,
-                (CodeStep::Method(method, arguments), value) => {
+                // `s.value.toString()`: only the String knows how its bytes are encoded.
+                (CodeStep::Method(Method::ToText, ..), value) if string.is_some() => {
+                    let of = string.map_or(value.clone(), ExpressionValue::Object);
+                    self.call(Function::ToText, of)
+                }
+                (CodeStep::Method(method, arguments, lookup), value) => {
                     let arguments: Vec<ExpressionValue> =
                         arguments.iter().map(|code| self.value(code, row)).collect();
+                    if let Some(lookup) = lookup {
+                        lookup.record(value, self.is_list(value));
+                    }
                     self.method(value, *method, &arguments).unwrap_or(ExpressionValue::Null)
                 }
             };
+            string = characters_of;
         }
         value
     }
@@ -481,6 +545,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                 (Function::ToText, value) => {
                     self.text(value).map_or(ExpressionValue::Null, |text| ExpressionValue::Text(text.into()))
                 }
+                (Function::ToHtml, value) => ExpressionValue::Text(self.html_text(value).into()),
                 (Function::ToHex, ExpressionValue::Missing(id)) => {
                     ExpressionValue::Text(format!("{id:#x}").into())
                 }
@@ -497,6 +562,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                     .map(|text| if self.hides_text_of(object) { HIDDEN.to_owned() } else { text });
                 text.map_or(ExpressionValue::Null, |text| ExpressionValue::Text(text.into()))
             }
+            Function::ToHtml => ExpressionValue::Text(self.html_text(&value).into()),
             Function::Frame => {
                 self.frame(object).map_or(ExpressionValue::Null, |text| ExpressionValue::Text(text.into()))
             }
