@@ -37,8 +37,9 @@ const ABOUT: &str = r#"Run an OQL query
 SELECT [DISTINCT] [AS RETAINED SET] [OBJECTS] items FROM [OBJECTS] [INSTANCEOF]
 class|"regex"|0xaddress|(query) alias [WHERE ...] [UNION (...)]
 
-OQL is the query language of Eclipse MAT. Extensions: GROUP BY, ORDER BY, LIMIT, count, sum, min,
-max, avg, and sizes such as 1MB. docs/oql.md is the reference. Builds the index on first use."#;
+OQL is the query language of Eclipse MAT; queries of jhat and VisualVM run as well. Extensions:
+GROUP BY, ORDER BY, LIMIT, count, sum, min, max, avg, and sizes such as 1MB. docs/oql.md is the
+reference. Builds the index on first use."#;
 
 /// Arguments of `oql`.
 #[derive(Debug, clap::Args)]

@@ -54,7 +54,7 @@ impl OqlError {
     }
 
     /// Returns the error at an offset of the query, if it was found in a part that begins at `base`.
-    pub(super) fn moved(self, base: usize) -> Self {
+    pub(super) fn relocate(self, base: usize) -> Self {
         Self { at: self.at.saturating_add(base), ..self }
     }
 

@@ -6,8 +6,8 @@ use std::cmp::Ordering;
 
 use hprof_model::objects::hiding::HIDDEN;
 
-use super::names::builtins::{Attribute, Method};
 use super::evaluate::{Evaluator, MAX_SEARCHED, MAX_TEXT, character, cut};
+use super::names::builtins::{Attribute, Method};
 use super::tree::{Comparison, Function};
 use super::value::ExpressionValue;
 
@@ -26,7 +26,7 @@ impl Evaluator<'_, '_> {
                 let key = first?;
                 return match key.integer() {
                     Some(index) => self.element(value, Some(index)),
-                    None => self.value_of_key(value, key),
+                    None => self.map_value(value, key),
                 };
             }
             // Start and number of elements.
@@ -141,7 +141,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// Returns the value of a map for a key other than a number.
-    fn value_of_key(&self, map: &ExpressionValue, key: &ExpressionValue) -> Option<ExpressionValue> {
+    fn map_value(&self, map: &ExpressionValue, key: &ExpressionValue) -> Option<ExpressionValue> {
         let mut items = self.items_of(map)?.take(MAX_SEARCHED);
         items.find_map(|item| match item {
             ExpressionValue::Entry(entry) => {

@@ -14,8 +14,8 @@ use super::error::{OqlError, QueryError};
 use super::evaluate::Evaluator;
 use super::group::{RowGroups, has_aggregate, not_grouped};
 use super::kept;
-use super::lists::SetItems;
 use super::lexer;
+use super::lists::SetItems;
 use super::names::resolve::{NameScope, Resolver};
 use super::selected::{Objects, QueryContext, SubqueryEvaluator};
 use super::sort::RowOrder;
@@ -115,7 +115,7 @@ impl<'r, 'o, 'a> SubqueryRunner<'r, 'o, 'a> {
         Ok(match values.len() {
             0 => ExpressionValue::Null,
             1 => values.pop().unwrap_or(ExpressionValue::Null),
-            _ => ExpressionValue::many(values),
+            _ => ExpressionValue::from_values(values),
         })
     }
 }
@@ -503,9 +503,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         match value {
             ExpressionValue::Object(object) => Box::new(std::iter::once(object)),
             ExpressionValue::Whole(number) => Box::new(self.object_of_number(number).into_iter()),
-            ExpressionValue::Objects(set) => {
-                Box::new(SetItems::new(set))
-            }
+            ExpressionValue::Objects(set) => Box::new(SetItems::new(set)),
             ExpressionValue::Many(values) => {
                 let objects = (0..values.len()).filter_map(move |at| match values.get(at)? {
                     ExpressionValue::Object(object) => Some(*object),

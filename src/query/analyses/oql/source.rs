@@ -9,11 +9,12 @@ use hprof_index::model::tables::ClassKind;
 use hprof_values::ObjectId;
 use hprof_values::names::java_class_name;
 
-use super::names::builtins::cut;
 use super::code::ValueTable;
 use super::error::OqlError;
 use super::evaluate::{EvaluatedRow, Evaluator};
-use super::names::resolve::{NameScope, Resolver, mats_pattern, regex};
+use super::names::builtins::cut;
+use super::names::patterns::{mats_pattern, regex};
+use super::names::resolve::{NameScope, Resolver};
 use super::selected::{Objects, SubqueryEvaluator};
 use super::tree::{From, Select, SelectSource};
 use super::value::ExpressionValue;
@@ -238,7 +239,8 @@ impl Evaluator<'_, '_> {
         if count > classes.len() || !classes.iter().all(looks) {
             return Ok(());
         }
-        let name = classes.first().and_then(|class| summary.class(*class)).map_or("", |row| summary.class_name(row));
+        let name =
+            classes.first().and_then(|class| summary.class(*class)).map_or("", |row| summary.class_name(row));
         let text = format!(
             "{} has neither instances nor subclasses; if it is an interface: dumps do not record which classes implement it, \
              so name a class, or a pattern in quotes",

@@ -115,7 +115,8 @@ impl<'a> Evaluator<'_, 'a> {
             value if value.is_listed() => {
                 let items = self.items_of(value).into_iter().flatten().take(SHOWN);
                 let texts: Vec<String> = items.map(|item| self.html_text(&item)).collect();
-                let more = if self.count(value).is_some_and(|count| count > SHOWN as u64) { ", ..." } else { "" };
+                let more =
+                    if self.count(value).is_some_and(|count| count > SHOWN as u64) { ", ..." } else { "" };
                 cut(format!("[{}{more}]", texts.join(", ")))
             }
             value => self.text(value).unwrap_or_else(|| "null".to_owned()),

@@ -185,7 +185,7 @@ impl ExpressionValue {
     }
 
     /// Creates a list of values whose memory is counted elsewhere.
-    pub(super) fn many(values: Vec<Self>) -> Self {
+    pub(super) fn from_values(values: Vec<Self>) -> Self {
         Self::Many(Arc::new(ValueList::new(values, None)))
     }
 
@@ -303,7 +303,12 @@ impl ExpressionValue {
             Self::Object(_) => 4,
             Self::Missing(_) => 5,
             Self::List(..) | Self::Slice(_) | Self::Many(_) | Self::Objects(_) => 6,
-            Self::Record(_) | Self::Entry(_) | Self::Field(..) | Self::Static(..) | Self::Snapshot | Self::SnapshotInfo => 7,
+            Self::Record(_)
+            | Self::Entry(_)
+            | Self::Field(..)
+            | Self::Static(..)
+            | Self::Snapshot
+            | Self::SnapshotInfo => 7,
         }
     }
 }

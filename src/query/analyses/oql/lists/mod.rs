@@ -1,5 +1,7 @@
 //! Lists: elements of arrays and collections, references, fields. They are read lazily.
 
+mod membership;
+
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_model::objects::collections::{CollectionKind, Collections};
@@ -152,13 +154,17 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// Returns the element of a list at an index.
-    pub(in crate::oql) fn element(&self, value: &ExpressionValue, index: Option<i64>) -> Option<ExpressionValue> {
+    pub(in crate::oql) fn element(
+        &self,
+        value: &ExpressionValue,
+        index: Option<i64>,
+    ) -> Option<ExpressionValue> {
         let index = usize::try_from(index?).ok()?;
         match value {
             ExpressionValue::Many(values) => values.get(index).cloned(),
-            ExpressionValue::Objects(set) => {
-                set.select(u32::try_from(index).ok()?).map(|object| ExpressionValue::Object(ObjectIndex(object)))
-            }
+            ExpressionValue::Objects(set) => set
+                .select(u32::try_from(index).ok()?)
+                .map(|object| ExpressionValue::Object(ObjectIndex(object))),
             ExpressionValue::Slice(slice) => {
                 let at = slice.start.checked_add(u64::try_from(index).ok()?).filter(|at| *at < slice.end)?;
                 self.nth(slice.list, slice.of, usize::try_from(at).ok()?)
@@ -187,14 +193,19 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// Returns the elements from `start` to `end` (exclusive) that exist.
-    pub(in crate::oql) fn part(&self, value: &ExpressionValue, start: i64, end: i64) -> Option<ExpressionValue> {
+    pub(in crate::oql) fn part(
+        &self,
+        value: &ExpressionValue,
+        start: i64,
+        end: i64,
+    ) -> Option<ExpressionValue> {
         let count = self.count(value)?;
         let start = u64::try_from(start).ok()?.min(count);
         let end = u64::try_from(end).unwrap_or(0).clamp(start, count);
         Some(match value {
             ExpressionValue::Many(values) => {
                 let range = usize::try_from(start).ok()?..usize::try_from(end).ok()?;
-                ExpressionValue::many(values.get(range)?.to_vec())
+                ExpressionValue::from_values(values.get(range)?.to_vec())
             }
             ExpressionValue::Objects(set) => {
                 let skipped = usize::try_from(start).ok()?;
@@ -247,7 +258,11 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// Returns the contents of a list, read lazily.
-    pub(in crate::oql) fn list(&self, list: List, of: ObjectIndex) -> Box<dyn Iterator<Item = ExpressionValue> + '_> {
+    pub(in crate::oql) fn list(
+        &self,
+        list: List,
+        of: ObjectIndex,
+    ) -> Box<dyn Iterator<Item = ExpressionValue> + '_> {
         match list {
             List::Elements => self.list_from(list, of, 0),
             List::Outbounds => {

@@ -112,7 +112,11 @@ impl<'a> Evaluator<'_, 'a> {
         self.dump.graph.class_of_class_object(object)
     }
 
-    pub(in crate::oql) fn class_attribute(&self, object: ObjectIndex, attribute: Attribute) -> ExpressionValue {
+    pub(in crate::oql) fn class_attribute(
+        &self,
+        object: ObjectIndex,
+        attribute: Attribute,
+    ) -> ExpressionValue {
         let Some(number) = self.class_of(object) else { return ExpressionValue::Null };
         let Some(class) = self.dump.summary.class(number) else { return ExpressionValue::Null };
         let superclass = || self.dump.summary.class_table().superclass(number);
@@ -129,7 +133,7 @@ impl<'a> Evaluator<'_, 'a> {
             Attribute::Superclasses => {
                 let above = self.dump.summary.class_table().upwards(number).skip(1).take(1 << 16);
                 let objects = above.filter_map(|class| self.dump.graph.class_object(class));
-                ExpressionValue::many(objects.map(ExpressionValue::Object).collect())
+                ExpressionValue::from_values(objects.map(ExpressionValue::Object).collect())
             }
             Attribute::HeapSizePerInstance => {
                 let bytes = (class.kind() == ClassKind::Instance).then(|| self.sizes().instance(number).0);
@@ -177,7 +181,10 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// Returns name, type and value of a field value.
-    pub(in crate::oql) fn field_of(&self, value: &ExpressionValue) -> Option<(&'a str, &'static str, ExpressionValue)> {
+    pub(in crate::oql) fn field_of(
+        &self,
+        value: &ExpressionValue,
+    ) -> Option<(&'a str, &'static str, ExpressionValue)> {
         match value {
             ExpressionValue::Field(object, number) => {
                 let class = self.dump.graph.objects.class(*object)?;
@@ -202,7 +209,11 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    pub(in crate::oql) fn field_attribute(&self, value: &ExpressionValue, attribute: Attribute) -> ExpressionValue {
+    pub(in crate::oql) fn field_attribute(
+        &self,
+        value: &ExpressionValue,
+        attribute: Attribute,
+    ) -> ExpressionValue {
         let Some((name, kind, value)) = self.field_of(value) else { return ExpressionValue::Null };
         match attribute {
             Attribute::Name => ExpressionValue::Text(name.into()),

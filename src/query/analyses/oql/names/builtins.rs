@@ -262,7 +262,9 @@ pub(in crate::oql) fn no_heap_function(at: usize, name: &str) -> OqlError {
 pub(in crate::oql) fn no_script(name: &str) -> Option<&'static str> {
     match name {
         "heap" => Some("`heap` needs a function, such as heap.findClass(\"java.lang.String\")"),
-        "function" => Some("a function is allowed as an argument, as in map(list, function (it) { return it.name; })"),
+        "function" => {
+            Some("a function is allowed as an argument, as in map(list, function (it) { return it.name; })")
+        }
         _ => None,
     }
 }
@@ -292,7 +294,8 @@ pub(in crate::oql) fn attribute(name: &str, at: usize) -> Result<Attribute, OqlE
     })
 }
 
-fn find(name: &str) -> Option<Attribute> {
+/// Returns the attribute with this name, if there is one.
+pub(super) fn find(name: &str) -> Option<Attribute> {
     ATTRIBUTES.iter().find(|(known, _)| *known == name).map(|(_, attribute)| *attribute)
 }
 

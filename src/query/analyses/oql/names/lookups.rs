@@ -8,6 +8,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 
 use super::builtins::cut;
+use super::properties::PROPERTIES;
 use super::resolve::LISTED;
 use crate::oql::OqlResult;
 use crate::oql::code::{FieldLookup, FieldStep};
@@ -44,7 +45,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// Records whether a value has the name of a step, and returns what was found.
-    pub(in crate::oql) fn looked_up(
+    pub(in crate::oql) fn record_lookup(
         &self,
         step: &FieldStep,
         value: &ExpressionValue,
@@ -87,7 +88,8 @@ impl Evaluator<'_, '_> {
         let name = cut(&lookup.name);
         let missed = lookup.missed.get().unwrap_or(&ExpressionValue::Null);
         if name == "get()" {
-            let text = format!("get() reads arrays, lists, collections and maps, not {}", self.kind_name(missed));
+            let text =
+                format!("get() reads arrays, lists, collections and maps, not {}", self.kind_name(missed));
             return OqlError::new(lookup.at, text);
         }
         let text = match missed {
@@ -136,14 +138,11 @@ impl Evaluator<'_, '_> {
         let Some(row) = summary.class(class) else { return format!("no static field {name}") };
         let names: Vec<&str> = summary.statics(row).map(|(name, ..)| name).take(1000).collect();
         let hint = match names.is_empty() {
-            true => String::new(),
-            false => {
-                let all = "its static fields are";
-                format!("; {}", suggestions::did_you_mean_one_of(name, &names, LISTED, all))
-            }
+            true => format!("the properties of classes are {}", PROPERTIES.join(", ")),
+            false => suggestions::did_you_mean_one_of(name, &names, LISTED, "its static fields are"),
         };
         let class = cut(summary.class_name(row));
-        format!("class {class} has neither a static field nor a property {name}{hint}")
+        format!("class {class} has neither a static field nor a property {name}; {hint}")
     }
 }
 

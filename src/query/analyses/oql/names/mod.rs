@@ -2,7 +2,9 @@
 
 pub(super) mod attributes;
 pub(super) mod builtins;
+mod constants;
 pub(super) mod fields;
 pub(super) mod lookups;
+pub(super) mod patterns;
 pub(super) mod properties;
 pub(super) mod resolve;

@@ -2,22 +2,35 @@
 
 use hprof_index::graph::numbers::ObjectIndex;
 
-use super::builtins::Attribute;
+use super::builtins::{Attribute, find};
 use crate::oql::code::{CodeField, FieldStep};
 use crate::oql::evaluate::Evaluator;
 use crate::oql::tree::Function;
 use crate::oql::value::{ExpressionValue, List};
 
+/// Properties of class objects.
+pub(super) const PROPERTIES: [&str; 9] = [
+    "name",
+    "superclass",
+    "superclasses",
+    "subclasses",
+    "loader",
+    "statics",
+    "fields",
+    "instanceSize",
+    "clazz",
+];
+
 impl Evaluator<'_, '_> {
     /// Returns the value of a name after a dot.
-    pub(in crate::oql) fn named(&self, step: &FieldStep, value: &ExpressionValue) -> ExpressionValue {
+    pub(in crate::oql) fn step_value(&self, step: &FieldStep, value: &ExpressionValue) -> ExpressionValue {
         let found = match value {
             ExpressionValue::Object(object) => {
                 self.field(*object, self.dump.objects.record(*object).as_ref(), step)
             }
             value => self.value_property(value, &step.field.name),
         };
-        self.looked_up(step, value, found)
+        self.record_lookup(step, value, found)
     }
 
     /// Returns a property of a value that is not an object; `None` if it has none of this name.
@@ -32,6 +45,10 @@ impl Evaluator<'_, '_> {
                 (None, "length" | "size") => Some(self.size(value)),
                 (found, _) => found,
             },
+            // MAT's beans work with and without `@`.
+            (ExpressionValue::Snapshot | ExpressionValue::SnapshotInfo, name) => {
+                find(name).map(|attribute| self.attribute(value, attribute))
+            }
             (value, "length" | "size") if self.is_list(value) => Some(self.size(value)),
             (ExpressionValue::Field(..) | ExpressionValue::Static(..), "name") => {
                 Some(self.field_attribute(value, Attribute::Name))
@@ -82,7 +99,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// Returns the String, if a step reads its characters.
-    pub(in crate::oql) fn string_with(&self, object: ObjectIndex, step: &FieldStep) -> Option<ObjectIndex> {
+    pub(in crate::oql) fn string_owner(&self, object: ObjectIndex, step: &FieldStep) -> Option<ObjectIndex> {
         let CodeField { name, .. } = &*step.field;
         (&**name == "value" && self.is_text(&ExpressionValue::Object(object))).then_some(object)
     }

@@ -1,82 +1,35 @@
 //! Resolution of the names in expressions: fields, columns, attributes, methods.
 
 use std::collections::HashSet;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-use regex::{Regex, RegexBuilder};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use hprof_base::naming::suggestions;
 use hprof_index::model::summary::ClassNumber;
 
 use super::builtins::{self, CallTarget, Method, cut};
+use super::constants::is_constant;
 use super::lookups::fields_hint;
+use super::patterns::mats_pattern;
 use crate::oql::code::{
-    AppliedCode, Code, CodeAggregate, CodeField, CodeStep, FieldLookup, FieldStep, ListCode, QuerySet, TestedKind,
+    AppliedCode, Code, CodeAggregate, CodeField, CodeStep, FieldLookup, FieldStep, ListCode, QuerySet,
+    TestedKind,
 };
 use crate::oql::error::OqlError;
 use crate::oql::evaluate::{EvaluatedRow, Evaluator};
 use crate::oql::group::has_aggregate;
 use crate::oql::selected::{Objects, SubqueryEvaluator};
 use crate::oql::tree::{
-    Expression, ExpressionNode, Function, FunctionNode, HeapFunction, Select, SelectSource, StepName, StepNode,
+    Expression, ExpressionNode, Function, FunctionNode, HeapFunction, Select, SelectSource, StepName,
+    StepNode,
 };
 use crate::oql::value::ExpressionValue;
 
-/// Maximum size of a compiled regular expression in bytes.
-const MAX_REGEX: usize = 4 << 20;
 /// Maximum number of different fields in one SELECT, and of regular expressions: each field has its own table.
-const MAX_FIELDS: usize = 256;
+pub(super) const MAX_FIELDS: usize = 256;
 /// Maximum number of values of a constant list that are compared one by one; a longer list becomes a set.
 const SHORT_LIST: usize = 8;
-
-/// Compiles a pattern that the whole text must match.
-pub(in crate::oql) fn regex(pattern: &str, at: usize) -> Result<Regex, OqlError> {
-    let build = |pattern: &str| RegexBuilder::new(pattern).size_limit(MAX_REGEX).build();
-    // Compiled without the group first, which must not balance parentheses of the pattern.
-    build(pattern)
-        .and_then(|_| build(&format!(r"\A(?:{pattern})\z")))
-        .map_err(|error| wrong_regex(pattern, &error, at))
-}
-
-/// Compiles a pattern of which a match anywhere in the text is enough, with JavaScript's flags.
-fn search_regex(pattern: &str, flags: &str, at: usize) -> Result<Regex, OqlError> {
-    if let Some(wrong) = flags.chars().find(|flag| !matches!(flag, 'g' | 'i' | 'm' | 's' | 'u')) {
-        return Err(OqlError::new(at, format!("unknown flag {wrong} of a regular expression; the flags are i, m and s")));
-    }
-    let mut builder = RegexBuilder::new(pattern);
-    builder.size_limit(MAX_REGEX).case_insensitive(flags.contains('i'));
-    builder.multi_line(flags.contains('m')).dot_matches_new_line(flags.contains('s'));
-    builder.build().map_err(|error| wrong_regex(pattern, &error, at))
-}
-
-fn wrong_regex(pattern: &str, error: &regex::Error, at: usize) -> OqlError {
-    let said = error.to_string();
-    let last = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
-    OqlError::new(at, format!("`{}` is not a valid regular expression: {}", cut(pattern), cut(last)))
-}
-
-/// Returns the regular expression to which MAT converts a pattern: `$`, unless it is the last character, and `[]` are
-/// literal.
-pub(in crate::oql) fn mats_pattern(pattern: &str) -> String {
-    let mut fixed = String::with_capacity(pattern.len());
-    let mut characters = pattern.chars().peekable();
-    while let Some(c) = characters.next() {
-        match c {
-            '\\' => {
-                fixed.push(c);
-                fixed.extend(characters.next());
-            }
-            '$' if characters.peek().is_some() => fixed.push_str(r"\$"),
-            '[' if characters.peek() == Some(&']') => {
-                characters.next();
-                fixed.push_str(r"\[\]");
-            }
-            c => fixed.push(c),
-        }
-    }
-    fixed
-}
 
 /// Meaning of names within an expression.
 #[derive(Debug, Clone, Copy)]
@@ -104,7 +57,7 @@ impl<'r> NameScope<'r> {
 
 /// Resolver of the expressions of one SELECT.
 pub(in crate::oql) struct Resolver<'r, 'o, 'a> {
-    evaluator: &'r Evaluator<'o, 'a>,
+    pub(super) evaluator: &'r Evaluator<'o, 'a>,
     select: &'r Select,
     names: NameScope<'r>,
     pub(in crate::oql) ask: &'r dyn SubqueryEvaluator,
@@ -113,7 +66,7 @@ pub(in crate::oql) struct Resolver<'r, 'o, 'a> {
     fields: FxHashMap<String, Arc<CodeField>>,
     /// Names that are known to be fields of rows.
     row_fields: FxHashSet<String>,
-    patterns: usize,
+    pub(super) patterns: usize,
     /// Functions and queries around the current expression, innermost last.
     pub(in crate::oql) frames: Vec<NameFrame>,
     /// Number of enclosing expressions in which a name may be missing.
@@ -195,8 +148,8 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                 Some(NameFrame::Query(_)) => Code::Parameter(0, 0),
                 _ => self.row(node.start)?,
             },
-            Expression::Name(name) if self.query_named(name).is_some() => {
-                Code::Parameter(self.query_named(name).unwrap_or(0), 0)
+            Expression::Name(name) if self.query_depth(name).is_some() => {
+                Code::Parameter(self.query_depth(name).unwrap_or(0), 0)
             }
             Expression::Name(name) if self.is_alias(name) => self.row(node.start)?,
             Expression::Name(name) if matches!(self.frames.last(), Some(NameFrame::Query(_))) => {
@@ -287,7 +240,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
             }
             Expression::List(function, lists, applied) => {
                 let lists = self.codes(lists)?;
-                let applied = applied.as_ref().map(|applied| self.applied(applied)).transpose()?;
+                let applied = applied.as_ref().map(|applied| self.applied_code(applied)).transpose()?;
                 Code::List(Box::new(ListCode { function: *function, lists, applied, at: node.start }))
             }
             Expression::Heap(function, arguments) => {
@@ -297,7 +250,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
     }
 
     /// Resolves the names in a function for the items of a list.
-    fn applied(&mut self, function: &FunctionNode) -> Result<AppliedCode, OqlError> {
+    fn applied_code(&mut self, function: &FunctionNode) -> Result<AppliedCode, OqlError> {
         self.frames.push(NameFrame::Function(function.number));
         let body = self.code(&function.body);
         self.frames.pop();
@@ -305,7 +258,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
     }
 
     /// Returns the number of frames between an expression and the query with this alias.
-    pub(in crate::oql) fn query_named(&self, name: &str) -> Option<u32> {
+    pub(in crate::oql) fn query_depth(&self, name: &str) -> Option<u32> {
         let is_query = |frame: &NameFrame| matches!(frame, NameFrame::Query(Some(alias)) if alias == name);
         let at = self.frames.iter().rev().position(is_query)?;
         u32::try_from(at).ok()
@@ -323,42 +276,18 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         }
         let name = cut(name);
         let text = match self.frames.is_empty() {
-            true => format!("unknown name {name}: without FROM there is no row; add FROM and a class, or name a class with heap.findClass(\"...\")"),
-            false => format!("unknown name {name}; the item is it, as in 'it.size > 3', or the parameter of the function"),
+            true => format!(
+                "unknown name {name}: without FROM there is no row; add FROM and a class, or name a class with heap.findClass(\"...\")"
+            ),
+            false => format!(
+                "unknown name {name}; the item is it, as in 'it.size > 3', or the parameter of the function"
+            ),
         };
         OqlError::new(at, text)
     }
 
-    /// Compiles a regular expression that is searched for, unless there are too many.
-    fn search_pattern(&mut self, pattern: &str, flags: &str, at: usize) -> Result<Regex, OqlError> {
-        self.patterns += 1;
-        if self.patterns > MAX_FIELDS {
-            return Err(too_many_patterns(at));
-        }
-        search_regex(pattern, flags, at)
-    }
-
     pub(in crate::oql) fn is_alias(&self, name: &str) -> bool {
         self.select.from.alias.as_deref() == Some(name)
-    }
-
-    /// Compiles a regular expression, unless there are too many.
-    fn pattern(&mut self, pattern: &str, at: usize) -> Result<Regex, OqlError> {
-        self.patterns += 1;
-        if self.patterns > MAX_FIELDS {
-            return Err(too_many_patterns(at));
-        }
-        // Rules resolve their queries again for each object.
-        let patterns = || self.evaluator.patterns.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = patterns().get(pattern) {
-            return Ok(known.clone());
-        }
-        let compiled = regex(pattern, at)?;
-        let mut known = patterns();
-        if known.len() < MAX_FIELDS {
-            known.insert(pattern.into(), compiled.clone());
-        }
-        Ok(compiled)
     }
 
     /// Returns the code for the row itself.
@@ -570,7 +499,8 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
             return Err(OqlError::new(at, instead));
         }
         let class = rows().next();
-        let class_name = class.and_then(|class| summary.class(class)).map_or("", |row| summary.class_name(row));
+        let class_name =
+            class.and_then(|class| summary.class(class)).map_or("", |row| summary.class_name(row));
         let what = match self.select.from.alias.as_deref() {
             None => format!("{class_name} has no field {}", cut(name)),
             Some(alias) => format!("{class_name} has no field {} (the alias is {})", cut(name), cut(alias)),
@@ -583,9 +513,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
     fn constants(&self, codes: &[Code]) -> Option<QuerySet> {
         let values =
             || codes.iter().map(|code| if let Code::Value(value) = code { Some(value) } else { None });
-        let is_list = |value: &ExpressionValue| {
-            value.is_listed()
-        };
+        let is_list = |value: &ExpressionValue| value.is_listed();
         let worth = codes.len() > SHORT_LIST || values().flatten().any(is_list);
         if !worth || values().any(|value| value.is_none()) {
             return None;
@@ -626,10 +554,6 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
 /// Maximum number of names that a message lists if none is similar to the requested one.
 pub(super) const LISTED: usize = 12;
 
-fn too_many_patterns(at: usize) -> OqlError {
-    OqlError::new(at, format!("a SELECT can have at most {MAX_FIELDS} regular expressions"))
-}
-
 fn no_column(name: &str, columns: &[String], at: usize) -> OqlError {
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     let hint = suggestions::did_you_mean_one_of(name, &columns, LISTED, "the columns are");
@@ -651,67 +575,4 @@ fn is_condition(node: &ExpressionNode) -> bool {
             | Expression::Record(_)
             | Expression::Array(_)
     )
-}
-
-/// Returns whether an expression is the same for all rows. Constant subexpressions must already be resolved to values.
-fn is_constant(code: &Code) -> bool {
-    let is_value = |code: &Code| matches!(code, Code::Value(_));
-    match code {
-        Code::Call(_, of) | Code::Not(of) | Code::Negate(of) => is_value(of),
-        Code::Like(of, ..) | Code::InFound(of, ..) | Code::Is(of, _) => is_value(of),
-        Code::Compare(left, _, right) => is_value(left) && is_value(right),
-        Code::Arithmetic(first, more) => is_value(first) && more.iter().all(|(_, code)| is_value(code)),
-        Code::All(of) | Code::Any(of) | Code::Coalesce(of) => of.iter().all(is_value),
-        Code::In(of, values, _) => is_value(of) && values.iter().all(is_value),
-        Code::Path(base, steps) => {
-            let is_step = |step: &CodeStep| match step {
-                CodeStep::Field(_) | CodeStep::Attribute(_) | CodeStep::Matches(_) => true,
-                CodeStep::Method(_, arguments, _) => arguments.iter().all(is_value),
-                CodeStep::Element(index) => is_value(index),
-                CodeStep::Slice(first, last) => is_value(first) && is_value(last),
-            };
-            is_value(base) && steps.iter().all(is_step)
-        }
-        Code::Choose(of) => of.iter().all(is_value),
-        Code::Record(_, values) | Code::Array(values) | Code::Heap(_, values, _) => {
-            values.iter().all(is_value)
-        }
-        Code::Test(of, _) => is_value(of),
-        Code::List(list) => {
-            let is_closed = |applied: &AppliedCode| is_closed(&applied.body, 1);
-            list.lists.iter().all(is_value) && list.applied.as_ref().is_none_or(is_closed)
-        }
-        Code::Value(_) | Code::Row | Code::Column(_) | Code::Aggregate(_) | Code::Parameter(..) => false,
-    }
-}
-
-/// Returns whether an expression depends only on the parameters of the `frames` innermost functions around it.
-fn is_closed(code: &Code, frames: u32) -> bool {
-    let is = |code: &Code| is_closed(code, frames);
-    match code {
-        Code::Value(_) => true,
-        Code::Row | Code::Column(_) | Code::Aggregate(_) => false,
-        Code::Parameter(depth, _) => *depth < frames,
-        Code::Call(_, of) | Code::Not(of) | Code::Negate(of) | Code::Test(of, _) => is(of),
-        Code::Like(of, ..) | Code::InFound(of, ..) | Code::Is(of, _) => is(of),
-        Code::Compare(left, _, right) => is(left) && is(right),
-        Code::Arithmetic(first, more) => is(first) && more.iter().all(|(_, code)| is(code)),
-        Code::All(of) | Code::Any(of) | Code::Coalesce(of) | Code::Array(of) => of.iter().all(is),
-        Code::Record(_, of) | Code::Heap(_, of, _) => of.iter().all(is),
-        Code::Choose(of) => of.iter().all(is),
-        Code::In(of, values, _) => is(of) && values.iter().all(is),
-        Code::Path(base, steps) => {
-            let is_step = |step: &CodeStep| match step {
-                CodeStep::Field(_) | CodeStep::Attribute(_) | CodeStep::Matches(_) => true,
-                CodeStep::Method(_, arguments, _) => arguments.iter().all(is),
-                CodeStep::Element(index) => is(index),
-                CodeStep::Slice(first, last) => is(first) && is(last),
-            };
-            is(base) && steps.iter().all(is_step)
-        }
-        Code::List(list) => {
-            let is_closed = |applied: &AppliedCode| is_closed(&applied.body, frames.saturating_add(1));
-            list.lists.iter().all(is) && list.applied.as_ref().is_none_or(is_closed)
-        }
-    }
 }

@@ -2,9 +2,9 @@
 
 use super::Parser;
 use super::is_keyword;
-use crate::oql::names::builtins;
 use crate::oql::error::OqlError;
 use crate::oql::lexer::{self, TokenKind};
+use crate::oql::names::builtins;
 use crate::oql::tree::{Aggregate, Comparison, Expression, ExpressionNode, Operator, StepName, StepNode};
 
 /// Maximum number of steps of a path, since all of them are evaluated for each row.
@@ -234,6 +234,9 @@ impl Parser<'_> {
                     return Err(self.expected_error(
                         "match(/regex/), the only method of texts with a regular expression",
                     ));
+                }
+                if matches!(root.expression, Expression::Test(..)) {
+                    return Err(OqlError::new(at, "expected an operator: match() is true or false"));
                 }
                 self.at += 2;
                 self.expect(")")?;

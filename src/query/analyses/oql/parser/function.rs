@@ -44,7 +44,7 @@ impl Parser<'_> {
             let names = PARAMETERS.iter().map(|name| (*name).to_owned()).zip(0..).collect();
             let at = self.start();
             self.step();
-            return self.with_parameters(names, kind, |parser| parser.quoted(&code, at));
+            return self.with_parameters(names, kind, |parser| parser.quoted_body(&code, at));
         }
         let is_function = self.is_word(0, "function");
         self.at += usize::from(is_function);
@@ -106,9 +106,9 @@ impl Parser<'_> {
     }
 
     /// Parses a quoted body, which starts at `at`.
-    fn quoted(&mut self, code: &str, at: usize) -> Result<ExpressionNode, OqlError> {
+    fn quoted_body(&mut self, code: &str, at: usize) -> Result<ExpressionNode, OqlError> {
         let base = at.saturating_add(1);
-        let tokens = lexer::tokens(code).map_err(|wrong| wrong.moved(base))?;
+        let tokens = lexer::tokens(code).map_err(|wrong| wrong.relocate(base))?;
         let mut parser = Parser {
             text: code,
             tokens: &tokens,
@@ -212,7 +212,10 @@ impl Parser<'_> {
         let words = |start: usize, end: usize| -> Vec<String> {
             let text = self.slice(start, end);
             let tokens = lexer::tokens(text).unwrap_or_default();
-            tokens.iter().map(|token| text.get(token.start..token.end).unwrap_or_default().to_owned()).collect()
+            tokens
+                .iter()
+                .map(|token| text.get(token.start..token.end).unwrap_or_default().to_owned())
+                .collect()
         };
         let (start, end) = (body.start, body.end);
         let found = match body.expression {

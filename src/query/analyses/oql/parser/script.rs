@@ -2,9 +2,9 @@
 
 use super::Parser;
 use super::function::FunctionKind;
-use crate::oql::names::builtins;
 use crate::oql::error::OqlError;
 use crate::oql::lexer::{self, TokenKind};
+use crate::oql::names::builtins;
 use crate::oql::tree::{
     Aggregate, Comparison, Expression, ExpressionNode, Function, HeapFunction, ListFunction, StepName,
 };
@@ -234,10 +234,9 @@ fn is_list(node: &ExpressionNode) -> bool {
                 | ListFunction::Concat
                 | ListFunction::ToArray
         ),
-        Expression::Heap(function, _) => !matches!(
-            function,
-            HeapFunction::FindClass | HeapFunction::FindObject | HeapFunction::Refers
-        ),
+        Expression::Heap(function, _) => {
+            !matches!(function, HeapFunction::FindClass | HeapFunction::FindObject | HeapFunction::Refers)
+        }
         Expression::Call(function, _) => matches!(
             function,
             Function::Inbounds | Function::Outbounds | Function::Dominators | Function::Locals

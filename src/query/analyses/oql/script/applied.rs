@@ -74,14 +74,13 @@ impl<'a> Evaluator<'_, 'a> {
             ListFunction::Count => self.count_items(list, row),
             ListFunction::Sum => {
                 let mut sum = AggregateSum::default();
+                let mut is_empty = true;
                 let _ = self.each_result(list, row, &mut |_, _, value| {
+                    is_empty = false;
                     sum.add(&value);
                     ControlFlow::Continue(())
                 });
-                match sum.value(Aggregate::Sum, None) {
-                    ExpressionValue::Null => ExpressionValue::Whole(0),
-                    sum => sum,
-                }
+                if is_empty { ExpressionValue::Whole(0) } else { sum.value(Aggregate::Sum, None) }
             }
             ListFunction::Min | ListFunction::Max => self.extreme_item(list, row),
             ListFunction::Contains => {
@@ -196,24 +195,23 @@ impl<'a> Evaluator<'_, 'a> {
         row: &EvaluatedRow<'_, 'a>,
         visit: &mut Visit<'_>,
     ) -> ControlFlow<()> {
-        let whole = |number: usize| i64::try_from(number).map_or(ExpressionValue::Null, ExpressionValue::Whole);
+        let whole =
+            |number: usize| i64::try_from(number).map_or(ExpressionValue::Null, ExpressionValue::Whole);
         match list.function {
-            ListFunction::Map => {
-                self.each_result(list, row, &mut |_, index, value| visit(value, index))
-            }
+            ListFunction::Map => self.each_result(list, row, &mut |_, index, value| visit(value, index)),
             ListFunction::Filter => self.each_result(list, row, &mut |item, index, value| {
                 if value.is_true() { visit(item, index) } else { ControlFlow::Continue(()) }
             }),
             ListFunction::Unique => {
                 let mut seen = KeyTable::new(self.kept.room(self.dump.graph));
-                self.each_result(list, row, &mut |item, index, value| {
-                    match seen.insert(self.kept.hash(&value.key()), 0) {
-                        Ok(Some(_)) => ControlFlow::Continue(()),
-                        Ok(None) => visit(item, index),
-                        Err(error) => {
-                            self.kept.record_error(&error);
-                            ControlFlow::Break(())
-                        }
+                self.each_result(list, row, &mut |item, index, value| match seen
+                    .insert(self.kept.hash(&value.key()), 0)
+                {
+                    Ok(Some(_)) => ControlFlow::Continue(()),
+                    Ok(None) => visit(item, index),
+                    Err(error) => {
+                        self.kept.record_error(&error);
+                        ControlFlow::Break(())
                     }
                 })
             }
@@ -273,7 +271,7 @@ impl<'a> Evaluator<'_, 'a> {
                 if !self.read_items(results.len() as u64, list.at) {
                     return ControlFlow::Break(());
                 }
-                parameters.set(RESULT, ExpressionValue::many(results.clone()));
+                parameters.set(RESULT, ExpressionValue::from_values(results.clone()));
             }
             let value = self.applied_value(applied, &inner);
             if let Some(results) = &mut results {
@@ -321,7 +319,8 @@ impl<'a> Evaluator<'_, 'a> {
             }
             if is_statics {
                 // As in jhat: values, by name.
-                let [name, value] = [Attribute::Name, Attribute::Value].map(|what| self.field_attribute(&item, what));
+                let [name, value] =
+                    [Attribute::Name, Attribute::Value].map(|what| self.field_attribute(&item, what));
                 visit(value, name)?;
             } else {
                 visit(item, ExpressionValue::Whole(number))?;
@@ -332,7 +331,10 @@ impl<'a> Evaluator<'_, 'a> {
 
     /// Records the error for a value that is not a list.
     fn no_list(&self, value: &ExpressionValue, at: usize) -> ExpressionValue {
-        let text = format!("{} is not a list: functions over lists need an array, a list or a collection", self.kind_name(value));
+        let text = format!(
+            "{} is not a list: functions over lists need an array, a list or a collection",
+            self.kind_name(value)
+        );
         self.kept.record(OqlError::new(at, text));
         ExpressionValue::Null
     }

@@ -77,7 +77,7 @@ impl<'e, 'o, 'a> ListCollector<'e, 'o, 'a> {
     pub(super) fn finish(self) -> ExpressionValue {
         match self.set {
             Some(set) if !set.is_empty() => ExpressionValue::Objects(Arc::new(set)),
-            Some(_) => ExpressionValue::many(Vec::new()),
+            Some(_) => ExpressionValue::from_values(Vec::new()),
             None => ExpressionValue::Many(Arc::new(ValueList::new(self.values, Some(self.reserved)))),
         }
     }

@@ -21,6 +21,8 @@ use crate::oql::value::{ExpressionValue, List};
 
 /// Maximum number of paths from roots to an object.
 const MAX_PATHS: usize = 10;
+/// Number of objects or classes that count as one item when they are only searched.
+const SKIPPED: u64 = 64;
 /// Number of referrers that a search for paths visits at most.
 const PATH_REFERRERS: u64 = 1 << 22;
 
@@ -38,13 +40,16 @@ impl<'a> Evaluator<'_, 'a> {
         match function {
             HeapFunction::Classes => list(List::Classes),
             HeapFunction::Roots => list(List::Roots),
-            HeapFunction::FindClass => self.found_class(first),
-            HeapFunction::FindObject => self.found_object(first),
+            HeapFunction::FindClass => {
+                self.read_items(self.dump.summary.classes().len() as u64 / SKIPPED + 1, at);
+                self.class_value(first)
+            }
+            HeapFunction::FindObject => self.object_value(first),
             HeapFunction::Finalizables => Self::object_list(self.finalizables()),
             HeapFunction::Objects => match self.class_marks(arguments, at) {
                 Ok(marks) => {
                     let found = self.matching(&Objects::Classes(marks), None, None);
-                    self.read_items(found.len() / 64 + 1, at);
+                    self.read_items(u64::from(self.dump.graph.objects.len()) / SKIPPED + 1, at);
                     ExpressionValue::Objects(std::sync::Arc::new(found))
                 }
                 Err(error) => {
@@ -60,18 +65,20 @@ impl<'a> Evaluator<'_, 'a> {
                 Some(of) => self.reachables(of, second, at),
                 None => ExpressionValue::Null,
             },
-            HeapFunction::Refers => ExpressionValue::Boolean(match (object(first), second.and_then(object)) {
-                (Some(from), Some(to)) => {
-                    let class = self.dump.graph.class_object_of(from);
-                    class == Some(to) || self.dump.graph.references(from).any(|found| found == to)
-                }
-                _ => false,
-            }),
+            HeapFunction::Refers => {
+                ExpressionValue::Boolean(match (object(first), second.and_then(object)) {
+                    (Some(from), Some(to)) => {
+                        let class = self.dump.graph.class_object_of(from);
+                        class == Some(to) || self.dump.graph.references(from).any(|found| found == to)
+                    }
+                    _ => false,
+                })
+            }
         }
     }
 
     /// Returns the class object with a name or an ID; null if there is none.
-    fn found_class(&self, wanted: &ExpressionValue) -> ExpressionValue {
+    fn class_value(&self, wanted: &ExpressionValue) -> ExpressionValue {
         if object(wanted).is_some_and(|object| self.class_of(object).is_some()) {
             return wanted.clone();
         }
@@ -82,20 +89,22 @@ impl<'a> Evaluator<'_, 'a> {
         let found = found.and_then(|(class, _)| self.dump.graph.class_object(class));
         // An ID of a class object is allowed in place of a name.
         let by_id = || {
-            let found = object(&self.found_object(wanted));
+            let found = object(&self.object_value(wanted));
             found.filter(|object| self.class_of(*object).is_some())
         };
         found.or_else(by_id).map_or(ExpressionValue::Null, ExpressionValue::Object)
     }
 
     /// Returns the object with an ID, which is a number or a text; null if there is none.
-    fn found_object(&self, wanted: &ExpressionValue) -> ExpressionValue {
+    fn object_value(&self, wanted: &ExpressionValue) -> ExpressionValue {
         let id = match wanted {
             ExpressionValue::Object(_) => return wanted.clone(),
-            ExpressionValue::Text(text) => match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-                Some(digits) => u64::from_str_radix(digits, 16).ok(),
-                None => text.parse().ok(),
-            },
+            ExpressionValue::Text(text) => {
+                match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+                    Some(digits) => u64::from_str_radix(digits, 16).ok(),
+                    None => text.parse().ok(),
+                }
+            }
             value => value.integer().map(i64::cast_unsigned),
         };
         let found = id.and_then(|id| self.dump.graph.objects.addresses.index_of(ObjectId(id)));
@@ -110,7 +119,8 @@ impl<'a> Evaluator<'_, 'a> {
             value => match object(value).and_then(|object| self.class_of(object)) {
                 Some(class) => vec![class],
                 None => {
-                    let text = "heap.objects() takes the name of a class, or a class; this class is not in the dump";
+                    let text =
+                        "heap.objects() takes the name of a class, or a class; this class is not in the dump";
                     return Err(OqlError::unknown(at, text));
                 }
             },
@@ -145,11 +155,10 @@ impl<'a> Evaluator<'_, 'a> {
         let edges = self.edges.get_or_init(|| Edges::new(self.dump));
         let mut budget = Budget::new(PATH_REFERRERS);
         let found = shortest::paths_within(edges, of, MAX_PATHS, Exclusions::all_but_strong(), &mut budget);
-        let steps = found.paths.iter().map(|path| path.len() as u64).sum::<u64>();
-        self.read_items(steps + 1024, at);
+        self.read_items(PATH_REFERRERS.saturating_sub(budget.remaining_referrers()) + 1024, at);
         let path = |path: Vec<ObjectIndex>| {
-            ExpressionValue::many(path.into_iter().map(ExpressionValue::Object).collect())
+            ExpressionValue::from_values(path.into_iter().map(ExpressionValue::Object).collect())
         };
-        ExpressionValue::many(found.paths.into_iter().map(path).collect())
+        ExpressionValue::from_values(found.paths.into_iter().map(path).collect())
     }
 }

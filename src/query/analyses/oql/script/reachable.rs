@@ -75,6 +75,7 @@ impl Evaluator<'_, '_> {
                 return Err(OqlError::new(at, "reachables() excludes fields as \"java.net.URL.handler\""));
             };
             let classes = self.classes_named(class, at)?;
+            self.read_items(self.dump.summary.classes().len() as u64 / 64 + 1, at);
             let has = |class: &ClassNumber| {
                 let row = self.dump.summary.class(*class);
                 row.is_some_and(|row| self.dump.summary.fields(row).any(|(known, _)| known == field))
@@ -110,7 +111,9 @@ impl Evaluator<'_, '_> {
         let Some(bytes) = self.dump.objects.instance(object) else { return Vec::new() };
         let targets = self.dump.objects.slots(class).filter_map(|slot| {
             let names = excluded.get(&slot.class.0);
-            if slot.kind != BasicType::Object || names.is_some_and(|names| names.iter().any(|name| **name == *slot.name)) {
+            if slot.kind != BasicType::Object
+                || names.is_some_and(|names| names.iter().any(|name| **name == *slot.name))
+            {
                 return None;
             }
             self.dump.objects.object(self.dump.objects.value(bytes, &slot)?)

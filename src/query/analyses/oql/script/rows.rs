@@ -14,7 +14,9 @@ use crate::oql::group::children;
 use crate::oql::names::resolve::{NameFrame, NameScope, Resolver};
 use crate::oql::run::names;
 use crate::oql::selected::SubqueryEvaluator;
-use crate::oql::tree::{Aggregate, Expression, ExpressionNode, ListFunction, Select, SelectItem, SelectSource, Union};
+use crate::oql::tree::{
+    Aggregate, Expression, ExpressionNode, ListFunction, Select, SelectItem, SelectSource, Union,
+};
 use crate::oql::value::{ExpressionValue, List, Record};
 use crate::oql::{SelectResult, SelectRows};
 
@@ -53,9 +55,9 @@ impl Evaluator<'_, '_> {
         let objects = |set: RoaringBitmap| (None, SelectResult::from_rows(SelectRows::Set(set)));
         match &value {
             ExpressionValue::Null => Ok(objects(RoaringBitmap::new())),
-            ExpressionValue::Object(object) => {
-                Ok(objects([object.0].into_iter().filter(|object| self.is_meant(ObjectIndex(*object))).collect()))
-            }
+            ExpressionValue::Object(object) => Ok(objects(
+                [object.0].into_iter().filter(|object| self.is_meant(ObjectIndex(*object))).collect(),
+            )),
             ExpressionValue::Objects(set) if !self.live => Ok(objects((**set).clone())),
             ExpressionValue::Objects(set) => {
                 Ok(objects(set.iter().filter(|object| self.is_meant(ObjectIndex(*object))).collect()))
@@ -94,7 +96,7 @@ impl Evaluator<'_, '_> {
             }
         }
         let columns = match record {
-            Some(record) => distinct(&record.names),
+            Some(record) => distinct_names(&record.names),
             None => names(items),
         };
         Ok(table(columns, rows))
@@ -102,10 +104,7 @@ impl Evaluator<'_, '_> {
 }
 
 /// Returns the result with these rows.
-fn table(
-    columns: Vec<String>,
-    rows: Vec<Box<[ExpressionValue]>>,
-) -> (Option<Vec<String>>, SelectResult) {
+fn table(columns: Vec<String>, rows: Vec<Box<[ExpressionValue]>>) -> (Option<Vec<String>>, SelectResult) {
     let set = (0u32..).take(rows.len()).collect();
     let items = (0..columns.len()).map(Code::Column).collect();
     let table = Arc::new(ValueTable { columns: Some(columns.clone()), rows });
@@ -114,7 +113,7 @@ fn table(
 }
 
 /// Returns names that differ from each other, as keys in JSON.
-fn distinct(names: &[Box<str>]) -> Vec<String> {
+fn distinct_names(names: &[Box<str>]) -> Vec<String> {
     let null = ExpressionNode { start: 0, end: 0, expression: Expression::Null };
     let item = |name: &Box<str>| SelectItem { node: null.clone(), name: name.to_string() };
     self::names(&names.iter().map(item).collect::<Vec<_>>())
@@ -183,7 +182,7 @@ impl Resolver<'_, '_, '_> {
     /// Returns whether an expression reads the row, or a parameter of a function.
     fn is_of_row(&self, node: &ExpressionNode) -> bool {
         match &node.expression {
-            Expression::Name(name) => self.is_alias(name) || self.query_named(name).is_some(),
+            Expression::Name(name) => self.is_alias(name) || self.query_depth(name).is_some(),
             Expression::Parameter(..) => true,
             _ => children(node).into_iter().any(|child| self.is_of_row(child)),
         }
