@@ -170,7 +170,7 @@ fn orders_are_read_from_comparisons() {
     assert_eq!(order("'lhs.n.compareTo(rhs.n)'"), difference(true));
     assert_eq!(order("'it.a'"), Ok(None));
     for wrong in ["'lhs.a - rhs.b'", "'lhs.a - 1'", "'lhs.a + rhs.a'", "'lhs.a - rhs.a - lhs.b'", "'lhs.a'"] {
-        assert!(order(wrong).is_err_and(|wrong| wrong.text.contains("no order")), "{wrong}");
+        assert!(order(wrong).is_err_and(|wrong: OqlError| wrong.text.contains("no order")), "{wrong}");
     }
 }
 
