@@ -37,8 +37,9 @@ const ABOUT: &str = r#"Run an OQL query
 SELECT [DISTINCT] [AS RETAINED SET] [OBJECTS] items FROM [OBJECTS] [INSTANCEOF]
 class|"regex"|0xaddress|(query) alias [WHERE ...] [UNION (...)]
 
-OQL is the query language of Eclipse MAT. Extensions: GROUP BY, ORDER BY, LIMIT, count, sum, min,
-max, avg, and sizes such as 1MB. docs/oql.md is the reference. Builds the index on first use."#;
+OQL is the query language of Eclipse MAT; queries of jhat and VisualVM run as well. Extensions:
+GROUP BY, ORDER BY, LIMIT, count, sum, min, max, avg, and sizes such as 1MB. docs/oql.md is the
+reference. Builds the index on first use."#;
 
 /// Arguments of `oql`.
 #[derive(Debug, clap::Args)]
@@ -81,14 +82,14 @@ pub(crate) fn run(cx: &RunContext, args: &OqlArgs) -> anyhow::Result<Outcome> {
     let top = args.top.rows(args.output.format());
     let (session, answer) = Session::ask(cx, &args.input, |dump| {
         let evaluator = Evaluator::new(dump).only_reachable(args.live);
-        Ok(evaluator.run(&query, top).map(|found| {
+        Ok(evaluator.run(&query, top).and_then(|found| {
             let first = first_rows(args, &found, &evaluator);
-            (found, first)
+            evaluator.check(&query).map(|()| (found, first))
         }))
     })?;
     match answer {
         Ok((found, first)) => {
-            let outcome = show(cx, args, &session, &found, first)?;
+            let outcome = show(cx, args, &session, &query, (&found, first))?;
             if args.live {
                 unreachable::note(cx, &session, &args.input, ReachableScope::Reachable);
             }
@@ -161,8 +162,8 @@ fn show(
     cx: &RunContext,
     args: &OqlArgs,
     session: &Session,
-    found: &OqlResult,
-    first: Vec<OqlRow>,
+    query: &Query,
+    (found, first): (&OqlResult, Vec<OqlRow>),
 ) -> anyhow::Result<Outcome> {
     let dump = session.dump()?;
     let evaluator = Evaluator::new(&dump).only_reachable(args.live);
@@ -183,6 +184,8 @@ fn show(
         answer = answer.matching(total, "rows");
     }
     let rows = session.show(cx, "oql", &args.output, answer)?;
+    // Rows after the first ones are evaluated while they are written.
+    evaluator.check(query).map_err(|error| report_error(cx, error))?;
     if rows == 0 && !args.input.quiet {
         cx.emit("note", "no rows");
     }

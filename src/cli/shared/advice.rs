@@ -50,8 +50,7 @@ pub(crate) fn for_error(error: &anyhow::Error) -> Option<Cow<'static, str>> {
             return Some("raise the memory budget with --memory SIZE".into());
         }
         return Some(match error.unknown_function? {
-            "livepaths" => "`hprof-cli paths-to-root` shows paths from GC roots".into(),
-            "reachables" => "`hprof-cli refs OBJECT --reachable` counts what is reachable, and `hprof-cli retained` what only the objects keep alive".into(),
+            "alloctrace" => "`hprof-cli sites` shows where objects were allocated".into(),
             _ => return None,
         });
     }
@@ -266,9 +265,9 @@ mod tests {
 
     #[test]
     fn facts_of_lower_layers_become_advice() {
-        let query = "SELECT livePaths(s) FROM a s".parse::<hprof_query::oql::Query>();
+        let query = "SELECT allocTrace(s) FROM a s".parse::<hprof_query::oql::Query>();
         let errors = [
-            (query.map(|_| ()).unwrap_err().into(), Some("hprof-cli paths-to-root")),
+            (query.map(|_| ()).unwrap_err().into(), Some("hprof-cli sites")),
             (TextError::NoSuchRun { asked: 9, runs: 3 }.into(), Some("--run 1 to 3")),
             (TextError::NoSuchRun { asked: 9, runs: 1 }.into(), None),
             (Error::Changed("a".into()).into(), Some("run this again")),

@@ -3,6 +3,7 @@
 
 mod cases;
 mod clauses;
+mod help;
 mod mat;
 mod place;
 mod zoo;

@@ -12,8 +12,8 @@ use hprof_model::objects::hiding::HIDDEN;
 use super::error::OqlError;
 use super::evaluate::{EvaluatedRow, Evaluator};
 use super::group::children;
+use super::names::resolve::{NameScope, Resolver};
 use super::parser;
-use super::resolve::{NameScope, Resolver};
 use super::run::SubqueryRunner;
 use super::selected::{Bindings, BoundValue, Objects, QueryContext};
 use super::tree::{Expression, ExpressionNode, From, Select, SelectSource, Union};
@@ -75,7 +75,7 @@ fn check<'n>(
         Expression::Name(name) if !aliases.contains(&name.as_str()) && !is_bound(name) => {
             let text = format!(
                 "unknown name {}; use `this`, a fact declared earlier, or an alias",
-                super::builtins::cut(name)
+                super::names::builtins::cut(name)
             );
             return Err(OqlError::new(node.start, text));
         }
@@ -93,6 +93,10 @@ fn check<'n>(
                 *at,
                 "rules cannot use this comparison; write classof(x).@name = \"class\"",
             ));
+        }
+        Expression::List(..) | Expression::Heap(..) => {
+            let text = "rules cannot use functions over lists; write (SELECT count(*) FROM OBJECTS (this.list[0:-1]) e)";
+            return Err(OqlError::new(node.start, text));
         }
         _ => {}
     }
@@ -154,10 +158,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
 
     /// Returns the elements of a list, at most `most`; `None` if the value is not a list.
     pub(crate) fn items(&self, value: &BoundValue, most: usize) -> Option<Vec<BoundValue>> {
-        if !matches!(
-            value.0,
-            ExpressionValue::List(..) | ExpressionValue::Slice(_) | ExpressionValue::Many(_)
-        ) {
+        if !value.0.is_listed() {
             return None;
         }
         Some(self.items_of(&value.0)?.take(most).map(BoundValue).collect())

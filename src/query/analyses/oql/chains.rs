@@ -45,7 +45,7 @@ impl Evaluator<'_, '_> {
             objects.take_while(|object| seen.insert(*object)).map(ExpressionValue::Object).collect();
         match objects.len() > most {
             true if self.bound.is_some() => ExpressionValue::Null,
-            _ => ExpressionValue::Many(objects.into_iter().take(most).collect()),
+            _ => ExpressionValue::from_values(objects.into_iter().take(most).collect()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Expressions with their names resolved.
 
 use std::collections::HashSet;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, OnceLock};
 
 use regex::Regex;
@@ -12,8 +12,8 @@ use hprof_index::storage::scratch::ScratchArena;
 use hprof_index::storage::scratch_table::KeyTable;
 use hprof_model::objects::reader::FieldPlace;
 
-use super::builtins::{Attribute, Method};
-use super::tree::{Aggregate, Comparison, Function, Operator};
+use super::names::builtins::{Attribute, Method};
+use super::tree::{Aggregate, Comparison, Function, HeapFunction, ItemOrder, ListFunction, Operator};
 use super::value::ExpressionValue;
 
 /// An expression with resolved names, which can be evaluated for a row.
@@ -40,18 +40,71 @@ pub(super) enum Code {
     /// IN with a list that is the same for all rows.
     InFound(Box<Code>, Arc<QuerySet>, bool),
     Is(Box<Code>, TestedKind),
+    /// Parameter of an enclosing function: number of functions between, and slot.
+    Parameter(u32, u8),
+    Choose(Box<[Code; 3]>),
+    Record(Arc<[Box<str>]>, Vec<Code>),
+    Array(Vec<Code>),
+    /// Whether a text contains a match.
+    Test(Box<Code>, Regex),
+    List(Box<ListCode>),
+    /// With its offset in the query.
+    Heap(HeapFunction, Vec<Code>, usize),
+}
+
+/// A function over lists.
+#[derive(Debug)]
+pub(super) struct ListCode {
+    pub(super) function: ListFunction,
+    /// The lists; of `top`, the list and the number of items.
+    pub(super) lists: Vec<Code>,
+    pub(super) applied: Option<AppliedCode>,
+    /// Offset in the query.
+    pub(super) at: usize,
+}
+
+/// A function that is applied to the items of a list.
+#[derive(Debug)]
+pub(super) struct AppliedCode {
+    /// Slots of the parameters that the body uses, one bit each.
+    pub(super) slots: u8,
+    pub(super) body: Code,
+    pub(super) compared: Option<ItemOrder>,
 }
 
 /// A step of a path.
 #[derive(Debug)]
 pub(super) enum CodeStep {
-    Field(Arc<CodeField>),
+    Field(FieldStep),
     Attribute(Attribute),
-    Method(Method, Vec<Code>),
+    /// A method, its arguments, and where calls on values that do not have it are recorded.
+    Method(Method, Vec<Code>, Option<Arc<FieldLookup>>),
     /// `matches("regex")`
     Matches(Regex),
     Element(Code),
     Slice(Code, Code),
+}
+
+/// A name after a dot, or a field of the row.
+#[derive(Debug)]
+pub(super) struct FieldStep {
+    pub(super) field: Arc<CodeField>,
+    /// `true` if properties of a class object, such as `name`, take precedence over its static fields.
+    pub(super) is_property: bool,
+    /// Where the name was looked up so far; `None` if it may be missing everywhere.
+    pub(super) found: Option<Arc<FieldLookup>>,
+}
+
+/// Results of the lookups of a name so far. A name that no value had is an error.
+#[derive(Debug)]
+pub(super) struct FieldLookup {
+    /// Offset in the query.
+    pub(super) at: usize,
+    pub(super) name: Box<str>,
+    /// `true` if a value had the name.
+    pub(super) is_found: AtomicBool,
+    /// First value that did not have it.
+    pub(super) missed: OnceLock<ExpressionValue>,
 }
 
 /// A field by name. Its location in instances of each class is determined on first use.

@@ -53,6 +53,11 @@ impl OqlError {
         Self { unknown_function: Some(name), ..Self::new(at, text) }
     }
 
+    /// Returns the error at an offset of the query, if it was found in a part that begins at `base`.
+    pub(super) fn relocate(self, base: usize) -> Self {
+        Self { at: self.at.saturating_add(base), ..self }
+    }
+
     /// Converts the byte offset to line and column in the query's text.
     pub(super) fn locate(self, query: &str) -> QueryError {
         let before = query.get(..self.at).unwrap_or(query);

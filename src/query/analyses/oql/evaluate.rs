@@ -2,8 +2,7 @@
 
 use std::cell::OnceCell;
 use std::cmp::Ordering;
-use std::io;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use regex::Regex;
@@ -13,20 +12,22 @@ use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::tables::ClassKind;
-use hprof_index::storage::scratch_table::KeyTable;
 use hprof_model::dump::info::DumpInfo;
 use hprof_model::objects::collections::Collections;
 use hprof_model::objects::hiding::HIDDEN;
 use hprof_model::objects::meaning::Meanings;
 use hprof_model::objects::reader::ObjectRecord;
+use hprof_model::objects::reference_names::Edges;
 use hprof_model::objects::root_index::RootIndex;
 use hprof_model::threads::Threads;
 use hprof_values::BasicType;
 
-use super::code::{Code, CodeField, CodeStep, QuerySet, TestedKind, ValueTable};
+use super::code::{Code, CodeField, CodeStep, FieldLookup, TestedKind, ValueTable};
 use super::kept::RowMemory;
+use super::names::builtins::Method;
+use super::script::applied::Parameters;
 use super::tree::{Comparison, Function, Operator};
-use super::value::{ExpressionValue, GroupKey, List};
+use super::value::{ExpressionValue, List, Record};
 
 /// Maximum number of UTF-16 units of a text that are examined.
 pub(super) const MAX_TEXT: usize = 1 << 20;
@@ -61,6 +62,12 @@ pub struct Evaluator<'o, 'a> {
     pub(super) kept: RowMemory,
     /// By class number: `true` if its objects are java.lang.Strings.
     pub(super) strings: Vec<bool>,
+    /// Lookups of the names in the current query.
+    pub(super) lookups: Mutex<Vec<Arc<FieldLookup>>>,
+    /// Number of items that functions over lists have read.
+    pub(super) items_read: AtomicU64,
+    /// References with their names, for paths to objects.
+    pub(super) edges: OnceLock<Edges<'a>>,
 }
 
 /// A row for which expressions are evaluated: an object, or a row of a table.
@@ -72,13 +79,15 @@ pub(super) struct EvaluatedRow<'r, 'a> {
     /// Aggregates of the row's group.
     pub(super) aggregates: &'r [ExpressionValue],
     columns: &'r [ExpressionValue],
+    /// Parameters of the functions around the expression.
+    pub(super) parameters: Option<&'r Parameters<'r>>,
 }
 
 impl<'r, 'a> EvaluatedRow<'r, 'a> {
     /// Creates a row whose record is read on demand, or a row of `table`.
     pub(super) fn new(number: u32, aggregates: &'r [ExpressionValue], table: Option<&'r ValueTable>) -> Self {
         let columns = table.and_then(|table| table.rows.get(number as usize)).map_or(&[][..], |row| row);
-        Self { number, record: OnceCell::new(), aggregates, columns }
+        Self { number, record: OnceCell::new(), aggregates, columns, parameters: None }
     }
 
     /// Returns the object that the row represents. Must not be called for a row of a table.
@@ -88,7 +97,23 @@ impl<'r, 'a> EvaluatedRow<'r, 'a> {
 
     /// Creates a row with a record that was already read.
     pub(super) fn with_record(object: ObjectIndex, record: Option<ObjectRecord<'a>>) -> Self {
-        Self { number: object.0, record: OnceCell::from(record), aggregates: &[], columns: &[] }
+        let record = OnceCell::from(record);
+        Self { number: object.0, record, aggregates: &[], columns: &[], parameters: None }
+    }
+
+    /// Returns the same row, for the body of a function with these parameters.
+    pub(super) fn with_parameters<'s>(&self, parameters: &'s Parameters<'s>) -> EvaluatedRow<'s, 'a>
+    where
+        'r: 's,
+    {
+        let record = self.record.clone();
+        EvaluatedRow {
+            number: self.number,
+            record,
+            aggregates: self.aggregates,
+            columns: self.columns,
+            parameters: Some(parameters),
+        }
     }
 }
 
@@ -114,6 +139,9 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             patterns: Mutex::default(),
             kept: RowMemory::default(),
             strings: summary.classes().iter().map(is_string).collect(),
+            lookups: Mutex::default(),
+            items_read: AtomicU64::new(0),
+            edges: OnceLock::new(),
         }
     }
 
@@ -188,6 +216,27 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                     }
                 })
             }
+            Code::Parameter(depth, slot) => {
+                let found = row.parameters.and_then(|parameters| parameters.get(*depth, *slot));
+                found.unwrap_or(ExpressionValue::Null)
+            }
+            Code::Choose(of) => {
+                let [condition, value, other] = &**of;
+                self.value(if self.holds(condition, row) { value } else { other }, row)
+            }
+            Code::Record(names, values) => ExpressionValue::Record(Arc::new(Record {
+                names: names.clone(),
+                values: values.iter().map(|code| self.value(code, row)).collect(),
+            })),
+            Code::Array(values) => {
+                ExpressionValue::from_values(values.iter().map(|code| self.value(code, row)).collect())
+            }
+            Code::List(list) => self.list_value(list, row),
+            Code::Heap(function, arguments, at) => {
+                let arguments: Vec<ExpressionValue> =
+                    arguments.iter().map(|code| self.value(code, row)).collect();
+                self.heap(*function, &arguments, *at)
+            }
             // All other expressions are boolean.
             _ => ExpressionValue::Boolean(self.holds(code, row)),
         }
@@ -238,6 +287,10 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                 let value = self.value(of, row);
                 value != ExpressionValue::Null && self.is_found(&value, found) != *is_negated
             }
+            Code::Test(of, pattern) => {
+                let value = self.value(of, row);
+                self.text(&value).is_some_and(|text| pattern.is_match(&text))
+            }
             Code::Is(of, kind) => match self.value(of, row) {
                 ExpressionValue::Object(object) => self.is_kind(object, kind),
                 _ => false,
@@ -284,110 +337,6 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
-    fn is_among(&self, value: &ExpressionValue, among: &ExpressionValue) -> bool {
-        let is_same = |item: &ExpressionValue| match (value, item) {
-            // A number may also be an object index.
-            (ExpressionValue::Whole(number), ExpressionValue::Object(object)) => {
-                self.object_of_number(*number) == Some(*object)
-            }
-            _ => self.compares(value, Comparison::Equal, item),
-        };
-        match among {
-            ExpressionValue::List(..) | ExpressionValue::Slice(_) | ExpressionValue::Many(_) => {
-                let mut items = self.items_of(among).into_iter().flatten().take(MAX_SEARCHED);
-                items.any(|item| is_same(&item))
-            }
-            among => is_same(among),
-        }
-    }
-
-    /// Adds a value to a set for `IN`; of a list, its elements.
-    pub(super) fn find(&self, found: &mut QuerySet, value: ExpressionValue) -> io::Result<()> {
-        match value {
-            ExpressionValue::List(..) | ExpressionValue::Slice(_) | ExpressionValue::Many(_) => {
-                let items = self.items_of(&value).into_iter().flatten().take(MAX_SEARCHED);
-                items.into_iter().try_for_each(|item| self.find_one(found, &item))
-            }
-            value => self.find_one(found, &value),
-        }
-    }
-
-    fn find_one(&self, found: &mut QuerySet, value: &ExpressionValue) -> io::Result<()> {
-        match value {
-            ExpressionValue::Null => {}
-            ExpressionValue::Object(object) => {
-                found.objects.insert(object.0);
-            }
-            value => {
-                found.values.insert(self.kept.hash(&value.key()), 0)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the hashes of the texts of the Strings in a set.
-    fn texts_of(&self, found: &QuerySet) -> KeyTable {
-        let mut texts = KeyTable::new(self.kept.room(self.dump.graph));
-        let all = found.objects.iter().filter_map(|object| self.string(ObjectIndex(object)));
-        let inserted =
-            all.map(|text| self.kept.hash(&*text)).try_for_each(|key| texts.insert(key, 0).map(drop));
-        if let Err(error) = inserted {
-            self.kept.record_error(&error);
-        }
-        texts
-    }
-
-    /// Returns whether a set for `IN` contains a value, by the same rules as a list.
-    fn is_found(&self, value: &ExpressionValue, found: &QuerySet) -> bool {
-        let says = |text: &str| {
-            let texts = found.texts.get_or_init(|| self.texts_of(found));
-            texts.get(self.kept.hash(text)).is_some()
-        };
-        let is_object = match value {
-            _ if found.objects.is_empty() => false,
-            ExpressionValue::Object(object) => found.objects.contains(object.0),
-            ExpressionValue::Whole(number) => {
-                self.object_of_number(*number).is_some_and(|object| found.objects.contains(object.0))
-            }
-            ExpressionValue::Text(text) => says(text),
-            ExpressionValue::Char(unit) => says(&character(*unit)),
-            _ => false,
-        };
-        is_object || self.is_in(value, &found.values)
-    }
-
-    /// Returns whether a set of hashes contains a value.
-    fn is_in(&self, value: &ExpressionValue, values: &KeyTable) -> bool {
-        if values.is_empty() {
-            return false;
-        }
-        let has = |key: &GroupKey| values.get(self.kept.hash(key)).is_some();
-        let has_text = |text: &str| {
-            let mut units = text.encode_utf16();
-            let unit = units.next().filter(|_| units.next().is_none());
-            unit.is_some_and(|unit| has(&GroupKey::Char(unit))) || has(&GroupKey::Text(text.into()))
-        };
-        let has_char = |number: i64| u16::try_from(number).is_ok_and(|unit| has(&GroupKey::Char(unit)));
-        match value {
-            ExpressionValue::Char(unit) => {
-                has(&GroupKey::Char(*unit))
-                    || has(&GroupKey::Whole((*unit).into()))
-                    || has_text(&character(*unit))
-            }
-            ExpressionValue::Text(text) => has_text(text),
-            ExpressionValue::Object(object) => {
-                has(&GroupKey::Object(*object))
-                    || has(&self.address(*object).key())
-                    || self.string(*object).is_some_and(|text| has_text(&text))
-            }
-            value => {
-                let key = value.key();
-                matches!(key, GroupKey::Whole(number) if has_char(number))
-                    || (has(&key) && !matches!(key, GroupKey::Double(bits) if f64::from_bits(bits).is_nan()))
-            }
-        }
-    }
-
     /// Returns whether an object is of a kind.
     pub(super) fn is_kind(&self, object: ObjectIndex, kind: &TestedKind) -> bool {
         let class = self.dump.graph.objects.class(object);
@@ -410,14 +359,14 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         let Some((last, before)) = steps.split_last() else { return false };
         let ExpressionValue::Object(of) = self.path(base, before, row) else { return false };
         let kind = match (last, self.dump.objects.record(of)) {
-            (CodeStep::Field(field), Some(ObjectRecord::Instance(record))) => {
+            (CodeStep::Field(step), Some(ObjectRecord::Instance(record))) => {
                 let class = self.dump.graph.objects.class(of);
-                class.and_then(|class| self.bits(class, record.fields, field)).map(|bits| bits.kind)
+                class.and_then(|class| self.bits(class, record.fields, &step.field)).map(|bits| bits.kind)
             }
-            (CodeStep::Field(field), Some(ObjectRecord::Class(_))) => {
+            (CodeStep::Field(step), Some(ObjectRecord::Class(_))) => {
                 let class = self.class_of(of).and_then(|class| self.dump.summary.class(class));
                 let found = class.and_then(|class| {
-                    self.dump.summary.statics(class).find(|(name, ..)| *name == &*field.name)
+                    self.dump.summary.statics(class).find(|(name, ..)| *name == &*step.field.name)
                 });
                 found.map(|(_, kind, _)| kind)
             }
@@ -430,18 +379,28 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     fn path(&self, base: &Code, steps: &[CodeStep], row: &EvaluatedRow<'_, 'a>) -> ExpressionValue {
         let mut rest = steps;
         let mut value = match (base, steps.split_first()) {
-            (Code::Row, Some((CodeStep::Field(field), after))) => {
+            (Code::Row, Some((CodeStep::Field(step), after))) => {
                 rest = after;
                 let record = row.record.get_or_init(|| self.dump.objects.record(row.object()));
-                self.field(row.object(), record.as_ref(), field)
+                let found = self.field(row.object(), record.as_ref(), step);
+                self.record_lookup(step, &ExpressionValue::Object(row.object()), found)
             }
             _ => self.value(base, row),
         };
+        // The String of whose characters the value is.
+        let mut string = match (base, steps.first()) {
+            (Code::Row, Some(CodeStep::Field(step))) => self.string_owner(row.object(), step),
+            _ => None,
+        };
         for step in rest {
+            let mut characters_of = None;
             value = match (step, &value) {
                 (_, ExpressionValue::Null) => return ExpressionValue::Null,
-                (CodeStep::Field(field), ExpressionValue::Object(object)) => {
-                    self.field(*object, self.dump.objects.record(*object).as_ref(), field)
+                (CodeStep::Field(step), value) => {
+                    if let ExpressionValue::Object(object) = value {
+                        characters_of = self.string_owner(*object, step);
+                    }
+                    self.step_value(step, value)
                 }
                 (CodeStep::Attribute(attribute), value) => self.attribute(value, *attribute),
                 (CodeStep::Element(index), value) => {
@@ -454,22 +413,21 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                 (CodeStep::Matches(regex), value) => {
                     ExpressionValue::Boolean(self.text(value).is_some_and(|text| regex.is_match(&text)))
                 }
-                (CodeStep::Field(field), ExpressionValue::Entry(entry)) => match &*field.name {
-                    "key" => entry.0.clone(),
-                    "value" | "val" => entry.1.clone(),
-                    _ => ExpressionValue::Null,
-                },
-                (CodeStep::Field(field), value) if matches!(&*field.name, "length" | "size") => self
-                    .count(value)
-                    .and_then(|count| i64::try_from(count).ok())
-                    .map_or(ExpressionValue::Null, ExpressionValue::Whole),
-                (CodeStep::Field(_), _) => ExpressionValue::Null,
-                (CodeStep::Method(method, arguments), value) => {
+                // `s.value.toString()`: only the String knows how its bytes are encoded.
+                (CodeStep::Method(Method::ToText, ..), value) if string.is_some() => {
+                    let of = string.map_or(value.clone(), ExpressionValue::Object);
+                    self.call(Function::ToText, of)
+                }
+                (CodeStep::Method(method, arguments, lookup), value) => {
                     let arguments: Vec<ExpressionValue> =
                         arguments.iter().map(|code| self.value(code, row)).collect();
+                    if let Some(lookup) = lookup {
+                        lookup.record(value, self.is_list(value));
+                    }
                     self.method(value, *method, &arguments).unwrap_or(ExpressionValue::Null)
                 }
             };
+            string = characters_of;
         }
         value
     }
@@ -481,6 +439,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                 (Function::ToText, value) => {
                     self.text(value).map_or(ExpressionValue::Null, |text| ExpressionValue::Text(text.into()))
                 }
+                (Function::ToHtml, value) => ExpressionValue::Text(self.html_text(value).into()),
                 (Function::ToHex, ExpressionValue::Missing(id)) => {
                     ExpressionValue::Text(format!("{id:#x}").into())
                 }
@@ -497,6 +456,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                     .map(|text| if self.hides_text_of(object) { HIDDEN.to_owned() } else { text });
                 text.map_or(ExpressionValue::Null, |text| ExpressionValue::Text(text.into()))
             }
+            Function::ToHtml => ExpressionValue::Text(self.html_text(&value).into()),
             Function::Frame => {
                 self.frame(object).map_or(ExpressionValue::Null, |text| ExpressionValue::Text(text.into()))
             }

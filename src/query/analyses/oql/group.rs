@@ -22,7 +22,7 @@ use hprof_index::storage::scratch_table::{KeyTable, ScratchVec};
 /// Sums and counts of an aggregate over the rows of a group.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct AggregateSum {
+pub(super) struct AggregateSum {
     count: u64,
     /// Number of values that are numbers.
     numbers: u64,
@@ -41,7 +41,7 @@ impl AggregateSum {
         i128::from_ne_bytes(self.whole)
     }
 
-    fn add(&mut self, value: &ExpressionValue) {
+    pub(super) fn add(&mut self, value: &ExpressionValue) {
         self.count += 1;
         self.numbers += u64::from(value.double().is_some());
         match (value.integer(), value.double()) {
@@ -60,7 +60,7 @@ impl AggregateSum {
     }
 
     #[allow(clippy::cast_precision_loss)]
-    fn value(&self, what: Aggregate, extreme: Option<&Extreme>) -> ExpressionValue {
+    pub(super) fn value(&self, what: Aggregate, extreme: Option<&Extreme>) -> ExpressionValue {
         let sum = self.whole_sum() as f64 + self.double;
         match what {
             Aggregate::Count => {
@@ -353,6 +353,13 @@ pub(super) fn children(node: &ExpressionNode) -> Vec<&ExpressionNode> {
         }
         Expression::Like(of, ..) | Expression::InQuery(of, ..) | Expression::Is(of, ..) => vec![of],
         Expression::In(of, values, _) => std::iter::once(&**of).chain(values).collect(),
+        Expression::Choose(of) => of.iter().collect(),
+        Expression::Record(values) => values.iter().map(|(_, node)| node).collect(),
+        Expression::Array(of) | Expression::Heap(_, of) => of.iter().collect(),
+        Expression::Test(of, ..) => vec![of],
+        Expression::List(_, lists, applied) => {
+            lists.iter().chain(applied.iter().map(|applied| &applied.body)).collect()
+        }
         _ => Vec::new(),
     }
 }

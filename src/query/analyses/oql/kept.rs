@@ -22,7 +22,7 @@ pub(super) struct RowMemory {
     /// Memory reserved for values outside of the arena.
     reserved: Mutex<Option<ReservedMemory>>,
     /// Error in a step that cannot return an error itself.
-    failed: OnceLock<String>,
+    failed: OnceLock<OqlError>,
 }
 
 impl RowMemory {
@@ -45,12 +45,22 @@ impl RowMemory {
 
     /// Records an error of a step that cannot return one.
     pub(super) fn record_error(&self, error: &io::Error) {
-        let _ = self.failed.set(error.to_string());
+        self.record(OqlError::new(0, error.to_string()));
+    }
+
+    /// Records the first error of a step that cannot return one.
+    pub(super) fn record(&self, error: OqlError) {
+        let _ = self.failed.set(error);
+    }
+
+    /// Returns whether an error was recorded.
+    pub(super) fn is_failed(&self) -> bool {
+        self.failed.get().is_some()
     }
 
     /// Returns the error that was recorded, if any.
-    pub(super) fn check(&self, at: usize) -> Result<(), OqlError> {
-        self.failed.get().map_or(Ok(()), |text| Err(OqlError::new(at, text.clone())))
+    pub(super) fn check(&self) -> Result<(), OqlError> {
+        self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 }
 

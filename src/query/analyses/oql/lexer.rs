@@ -30,6 +30,8 @@ pub(super) enum TokenKind {
     Char(u16),
     /// `${snapshot}`.
     Snapshot,
+    /// A regular expression as in JavaScript: pattern and flags.
+    Regex(String, String),
     /// An operator or a bracket.
     Symbol(&'static str),
     /// End of the text.
@@ -37,9 +39,12 @@ pub(super) enum TokenKind {
 }
 
 const SYMBOLS: &[&str] = &[
-    "!=", "<>", "<=", ">=", "==", "&&", "||", "=", "<", ">", "+", "-", "*", "/", "(", ")", "[", "]", ",",
-    ".", "@", "!", ";", ":",
+    "===", "!==", "!=", "<>", "<=", ">=", "==", "=>", "&&", "||", "=", "<", ">", "+", "-", "*", "/", "(",
+    ")", "[", "]", "{", "}", ",", ".", "@", "!", ";", ":", "?",
 ];
+
+/// Words after which a slash begins a regular expression: after other names it divides, or is part of a class name.
+const BEFORE_REGEX: &[&str] = &["select", "distinct", "where", "and", "or", "not", "in", "by", "return"];
 
 /// Returns the tokens of a text; the last one is [`TokenKind::End`].
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, OqlError> {
@@ -68,6 +73,11 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, OqlError> {
             continue;
         }
         let (kind, len) = match first {
+            '/' if is_operand(&tokens, text)
+                && let Some(regex) = regex(rest) =>
+            {
+                regex
+            }
             '"' => quoted_text(rest, '"', at)?,
             '\'' => character(quoted_text(rest, '\'', at)?),
             '0'..='9' => number(rest, at)?,
@@ -89,6 +99,41 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, OqlError> {
     }
     tokens.push(Token { kind: TokenKind::End, start: text.len(), end: text.len() });
     Ok(tokens)
+}
+
+/// Returns whether the next token is an operand, judged by the last one.
+fn is_operand(tokens: &[Token], text: &str) -> bool {
+    let Some(last) = tokens.last() else { return true };
+    match &last.kind {
+        TokenKind::Symbol(symbol) => !matches!(*symbol, ")" | "]" | "}"),
+        TokenKind::Name => {
+            let name = text.get(last.start..last.end).unwrap_or_default();
+            BEFORE_REGEX.iter().any(|word| word.eq_ignore_ascii_case(name))
+        }
+        _ => false,
+    }
+}
+
+/// Parses `/pattern/flags`; returns it with its length, or `None` if the closing slash is missing.
+fn regex(rest: &str) -> Option<(TokenKind, usize)> {
+    let mut is_class = false;
+    let mut characters = rest.char_indices().skip(1);
+    while let Some((place, c)) = characters.next() {
+        match c {
+            '\n' => return None,
+            '\\' => drop(characters.next()),
+            '[' => is_class = true,
+            ']' => is_class = false,
+            '/' if !is_class => {
+                let (pattern, after) = (rest.get(1..place)?, rest.get(place + 1..)?);
+                let len = name_len(after);
+                let flags = after.get(..len)?;
+                return Some((TokenKind::Regex(pattern.to_owned(), flags.to_owned()), place + 1 + len));
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 fn is_name_start(c: char) -> bool {
@@ -265,6 +310,17 @@ mod tests {
         for wrong in ["9223372036854775809", "1x", "0x", "0xg", "99999999999999999999", "1PB", "9999999TB"] {
             assert!(tokens(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn slashes_divide_or_begin_a_regex() {
+        use TokenKind::{Name, Regex, Symbol, Whole};
+        assert_eq!(kinds("a / 2 / b"), [Name, Symbol("/"), Whole(2), Symbol("/"), Name]);
+        assert_eq!(kinds("java/lang/String").len(), 5);
+        let found = kinds(r"where ! /a[/]\/b/gi.test(x)");
+        assert_eq!(found.get(2), Some(&Regex(r"a[/]\/b".to_owned(), "gi".to_owned())));
+        // Without an end it is a slash.
+        assert_eq!(kinds("where /a").get(1), Some(&Symbol("/")));
     }
 
     #[test]

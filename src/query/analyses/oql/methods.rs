@@ -6,8 +6,8 @@ use std::cmp::Ordering;
 
 use hprof_model::objects::hiding::HIDDEN;
 
-use super::builtins::{Attribute, Method};
 use super::evaluate::{Evaluator, MAX_SEARCHED, MAX_TEXT, character, cut};
+use super::names::builtins::{Attribute, Method};
 use super::tree::{Comparison, Function};
 use super::value::ExpressionValue;
 
@@ -22,7 +22,13 @@ impl Evaluator<'_, '_> {
         let first = arguments.first();
         match (method, value) {
             (Method::ToText, value) => return Some(self.call(Function::ToText, value.clone())),
-            (Method::Get, _) => return self.element(value, first?.integer()),
+            (Method::Get, _) => {
+                let key = first?;
+                return match key.integer() {
+                    Some(index) => self.element(value, Some(index)),
+                    None => self.map_value(value, key),
+                };
+            }
             // Start and number of elements.
             (Method::Slice, _) => {
                 let (first, count) = (first?.integer()?, arguments.get(1)?.integer()?);
@@ -131,6 +137,17 @@ impl Evaluator<'_, '_> {
                 ExpressionValue::Text(String::from_utf16_lossy(units.get(index(first?)?..end)?).into())
             }
             _ => return None,
+        })
+    }
+
+    /// Returns the value of a map for a key other than a number.
+    fn map_value(&self, map: &ExpressionValue, key: &ExpressionValue) -> Option<ExpressionValue> {
+        let mut items = self.items_of(map)?.take(MAX_SEARCHED);
+        items.find_map(|item| match item {
+            ExpressionValue::Entry(entry) => {
+                self.compares(&entry.0, Comparison::Equal, key).then_some(entry.1)
+            }
+            _ => None,
         })
     }
 

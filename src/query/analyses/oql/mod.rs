@@ -1,27 +1,25 @@
-//! OQL: the query language of Eclipse MAT, over the graph.
+//! OQL: the query languages of Eclipse MAT, jhat and VisualVM, over the graph.
 //!
 //! `lexer` and `parser` convert a text to a [`Query`]. An [`Evaluator`] resolves its names against the dump (`source`,
-//! `resolve`) to `code`, finds the rows with all cores (`scan`), groups and sorts them if requested (`run`, `group`,
+//! `names`) to `code`, finds the rows with all cores (`scan`), groups and sorts them if requested (`run`, `group`,
 //! `sort`), and computes the cells of each row on demand (`OqlResult::rows`). Expressions are evaluated in `evaluate`,
-//! `attributes`, `methods` and `lists`. The reference is `docs/oql.md`.
+//! `names`, `methods` and `lists`; what jhat and VisualVM have beside MAT is in `script`. The reference is `docs/oql.md`.
 
-mod attributes;
 mod bound;
-mod builtins;
 mod chains;
 mod code;
 mod error;
 mod evaluate;
-mod fields;
 mod group;
 mod kept;
 mod lexer;
 mod lists;
 mod methods;
+mod names;
 mod parser;
-mod resolve;
 mod run;
 mod scan;
+mod script;
 mod selected;
 mod sort;
 mod source;
@@ -207,6 +205,19 @@ impl OqlResult {
 }
 
 impl SelectResult {
+    /// Creates a result of rows that are objects.
+    fn from_rows(rows: SelectRows) -> Self {
+        Self {
+            rows,
+            items: None,
+            is_objects: false,
+            is_distinct: false,
+            limit: None,
+            table: None,
+            groups: None,
+        }
+    }
+
     /// Returns the maximum number of rows.
     fn max_rows(&self) -> usize {
         self.limit.unwrap_or(usize::MAX)
@@ -275,10 +286,18 @@ impl Evaluator<'_, '_> {
 
     fn cell(&self, value: &ExpressionValue) -> OqlValue {
         match value {
-            ExpressionValue::List(..) | ExpressionValue::Slice(_) | ExpressionValue::Many(_) => {
+            value if value.is_listed() => {
                 let items = self.items_of(value).into_iter().flatten();
-                let first = items.take(SHOWN).map(|value| self.plain(&value)).collect();
-                OqlValue::List(self.count(value).unwrap_or(0), first)
+                // Lists of lists, such as paths.
+                let cell = |value: ExpressionValue| match &value {
+                    ExpressionValue::Many(_) | ExpressionValue::Objects(_) => {
+                        let items = self.items_of(&value).into_iter().flatten();
+                        let first = items.take(SHOWN).map(|value| self.plain(&value)).collect();
+                        OqlValue::List(self.count(&value).unwrap_or(0), first)
+                    }
+                    value => self.plain(value),
+                };
+                OqlValue::List(self.count(value).unwrap_or(0), items.take(SHOWN).map(cell).collect())
             }
             value => self.plain(value),
         }
@@ -289,7 +308,15 @@ impl Evaluator<'_, '_> {
             ExpressionValue::Null
             | ExpressionValue::List(..)
             | ExpressionValue::Slice(_)
-            | ExpressionValue::Many(_) => OqlValue::Null,
+            | ExpressionValue::Many(_)
+            | ExpressionValue::Objects(_) => OqlValue::Null,
+            ExpressionValue::Record(record) => {
+                let text = |name: &str| OqlValue::Text(name.to_owned());
+                let values = record.names.iter().zip(&record.values).take(SHOWN);
+                let entries =
+                    values.map(|(name, value)| OqlValue::Entry(Box::new((text(name), self.plain(value)))));
+                OqlValue::List(record.names.len() as u64, entries.collect())
+            }
             ExpressionValue::Snapshot => OqlValue::Text("${snapshot}".to_owned()),
             ExpressionValue::SnapshotInfo | ExpressionValue::Field(..) | ExpressionValue::Static(..) => {
                 self.text(value).map_or(OqlValue::Null, OqlValue::Text)

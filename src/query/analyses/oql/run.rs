@@ -1,7 +1,7 @@
 //! Execution of a query: selection of the rows, and of the values that they show.
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use roaring::RoaringBitmap;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -15,11 +15,12 @@ use super::evaluate::Evaluator;
 use super::group::{RowGroups, has_aggregate, not_grouped};
 use super::kept;
 use super::lexer;
-use super::resolve::{NameScope, Resolver};
+use super::lists::SetItems;
+use super::names::resolve::{NameScope, Resolver};
 use super::selected::{Objects, QueryContext, SubqueryEvaluator};
 use super::sort::RowOrder;
 use super::source::{MAX_ROWS, too_many};
-use super::tree::{Expression, ExpressionNode, Select, SelectItem, Union};
+use super::tree::{Expression, ExpressionNode, Select, SelectItem, SelectSource, Union};
 use super::value::ExpressionValue;
 use super::{OqlResult, Query, SelectResult, SelectRows};
 
@@ -114,7 +115,7 @@ impl<'r, 'o, 'a> SubqueryRunner<'r, 'o, 'a> {
         Ok(match values.len() {
             0 => ExpressionValue::Null,
             1 => values.pop().unwrap_or(ExpressionValue::Null),
-            _ => ExpressionValue::Many(values.into()),
+            _ => ExpressionValue::from_values(values),
         })
     }
 }
@@ -191,9 +192,19 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     /// # Errors
     /// If a name in the query does not exist in the dump.
     pub fn run(&self, query: &Query, most: Option<usize>) -> Result<OqlResult, QueryError> {
+        self.lookups.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.union(&query.tree, QueryContext { text: &query.text, bindings: None }, most)
-            .and_then(|answer| self.kept.check(0).map(|()| answer))
+            .and_then(|answer| self.settle(&answer).map(|()| answer))
             .map_err(|wrong| wrong.locate(&query.text))
+    }
+
+    /// Returns the error in which the evaluation of rows after [`Self::run`] ended, if any: lists that take too much memory
+    /// or time.
+    ///
+    /// # Errors
+    /// If there is one.
+    pub fn check(&self, query: &Query) -> Result<(), QueryError> {
+        self.kept.check().map_err(|wrong| wrong.locate(&query.text))
     }
 
     fn union(
@@ -236,18 +247,13 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         around: QueryContext<'_>,
         most: Option<usize>,
     ) -> Result<(Option<Vec<String>>, SelectResult), OqlError> {
-        let plain = |rows| SelectResult {
-            rows,
-            items: None,
-            is_objects: false,
-            is_distinct: false,
-            limit: None,
-            table: None,
-            groups: None,
-        };
+        let plain = SelectResult::from_rows;
         let limit = select.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let shape = select.shape()?;
         let ask = SubqueryRunner::new(self, around);
+        if let SelectSource::Expressions(items) = &select.from.source {
+            return self.expression_rows(select, items, &ask);
+        }
         let source = self.resolve_from(select, &ask)?;
         let (source, condition) = if select.is_retained {
             // The rows are the objects that the selected objects retain.
@@ -465,9 +471,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
 
     /// Adds a row to a table. If a value of the row is a list, adds one row for each element.
     fn flatten(&self, values: Box<[ExpressionValue]>, rows: &mut Vec<Box<[ExpressionValue]>>) {
-        let is_list = |value: &ExpressionValue| {
-            matches!(value, ExpressionValue::List(..) | ExpressionValue::Slice(_) | ExpressionValue::Many(_))
-        };
+        let is_list = ExpressionValue::is_listed;
         if !values.iter().any(is_list) {
             rows.push(values);
             return;
@@ -499,6 +503,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         match value {
             ExpressionValue::Object(object) => Box::new(std::iter::once(object)),
             ExpressionValue::Whole(number) => Box::new(self.object_of_number(number).into_iter()),
+            ExpressionValue::Objects(set) => Box::new(SetItems::new(set)),
             ExpressionValue::Many(values) => {
                 let objects = (0..values.len()).filter_map(move |at| match values.get(at)? {
                     ExpressionValue::Object(object) => Some(*object),
@@ -537,7 +542,7 @@ fn words(text: &str) -> Vec<&str> {
 }
 
 /// Returns distinct names of the columns, which are keys in JSON.
-fn names(items: &[SelectItem]) -> Vec<String> {
+pub(super) fn names(items: &[SelectItem]) -> Vec<String> {
     let mut seen = FxHashSet::default();
     let mut next: FxHashMap<&str, u32> = FxHashMap::default();
     let mut names = Vec::new();

@@ -5,14 +5,16 @@ use roaring::RoaringBitmap;
 use hprof_base::naming::suggestions;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
+use hprof_index::model::tables::ClassKind;
 use hprof_values::ObjectId;
 use hprof_values::names::java_class_name;
 
-use super::builtins::cut;
 use super::code::ValueTable;
 use super::error::OqlError;
 use super::evaluate::{EvaluatedRow, Evaluator};
-use super::resolve::{NameScope, Resolver, mats_pattern, regex};
+use super::names::builtins::cut;
+use super::names::patterns::{mats_pattern, regex};
+use super::names::resolve::{NameScope, Resolver};
 use super::selected::{Objects, SubqueryEvaluator};
 use super::tree::{From, Select, SelectSource};
 use super::value::ExpressionValue;
@@ -29,7 +31,13 @@ impl Evaluator<'_, '_> {
     ) -> Result<Objects, OqlError> {
         let from = &select.from;
         let classes = match &from.source {
-            SelectSource::Class(name) => self.classes_named(name, from.at)?,
+            SelectSource::Class(name) => {
+                let classes = self.classes_named(name, from.at)?;
+                if from.with_subclasses && !from.is_objects {
+                    self.check_interface(&classes, from.at)?;
+                }
+                classes
+            }
             SelectSource::Pattern(pattern) => {
                 let regex = regex(&mats_pattern(pattern), from.at)?;
                 let names = self.dump.summary.numbered_classes();
@@ -88,6 +96,8 @@ impl Evaluator<'_, '_> {
                     rows => Ok(rows),
                 };
             }
+            // The rows are values, not objects of a source.
+            SelectSource::Expressions(_) => return Ok(table_of(Vec::new())),
             SelectSource::AllClasses => {
                 return self.as_objects(from, self.dump.graph.objects.class_objects().clone());
             }
@@ -136,8 +146,8 @@ impl Evaluator<'_, '_> {
         let max = self.bound.unwrap_or(MAX_ROWS);
         let values: Vec<ExpressionValue> = match &value {
             ExpressionValue::Null => Vec::new(),
-            ExpressionValue::List(..) | ExpressionValue::Slice(_) | ExpressionValue::Many(_) => {
-                let items = self.items_of(&value).into_iter().flatten();
+            value if value.is_listed() => {
+                let items = self.items_of(value).into_iter().flatten();
                 // MAT omits nulls as well.
                 let mut values: Vec<ExpressionValue> = Vec::new();
                 for item in items.filter(|item| *item != ExpressionValue::Null).take(max + 1) {
@@ -150,7 +160,7 @@ impl Evaluator<'_, '_> {
                 }
                 values
             }
-            _ => vec![value],
+            _ => vec![value.clone()],
         };
         // A pass over a set of objects takes time proportional to the heap: for few rows a table is faster.
         if self.bound.is_some() {
@@ -207,7 +217,39 @@ impl Evaluator<'_, '_> {
         Ok(found)
     }
 
-    fn marks(&self, classes: &[ClassNumber]) -> Vec<bool> {
+    /// Returns an error if classes look like interfaces, of which nothing in a dump is an instance.
+    ///
+    /// # Errors
+    /// If they have no instances, no subclasses and no fields, and are below java.lang.Object.
+    pub(super) fn check_interface(&self, classes: &[ClassNumber], at: usize) -> Result<(), OqlError> {
+        let summary = self.dump.summary;
+        let is_object = |class: ClassNumber| {
+            summary.class(class).is_some_and(|row| summary.is_named(row, "java.lang.Object"))
+        };
+        let looks = |class: &ClassNumber| {
+            summary.class(*class).is_some_and(|row| {
+                row.kind() == ClassKind::Instance
+                    && row.objects.get() == 0
+                    && summary.fields(row).next().is_none()
+                    && !is_object(*class)
+                    && summary.class_table().superclass(*class).is_none_or(is_object)
+            })
+        };
+        let count = self.with_subclasses(classes).iter().filter(|mark| **mark).count();
+        if count > classes.len() || !classes.iter().all(looks) {
+            return Ok(());
+        }
+        let name =
+            classes.first().and_then(|class| summary.class(*class)).map_or("", |row| summary.class_name(row));
+        let text = format!(
+            "{} has neither instances nor subclasses; if it is an interface: dumps do not record which classes implement it, \
+             so name a class, or a pattern in quotes",
+            cut(name)
+        );
+        Err(OqlError::unknown(at, text))
+    }
+
+    pub(super) fn marks(&self, classes: &[ClassNumber]) -> Vec<bool> {
         let mut marks = vec![false; self.dump.summary.classes().len()];
         for class in classes {
             if let Some(mark) = marks.get_mut(class.0 as usize) {

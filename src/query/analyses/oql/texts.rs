@@ -7,7 +7,8 @@ use hprof_model::objects::meaning;
 use hprof_model::objects::reader::{Characters, ObjectRecord};
 use hprof_values::BasicType;
 
-use super::evaluate::{EvaluatedRow, Evaluator, MAX_TEXT, character};
+use super::SHOWN;
+use super::evaluate::{EvaluatedRow, Evaluator, MAX_TEXT, character, cut};
 use super::value::ExpressionValue;
 
 /// Superclass of all enumerations.
@@ -79,6 +80,7 @@ impl<'a> Evaluator<'_, 'a> {
             | ExpressionValue::List(..)
             | ExpressionValue::Slice(_)
             | ExpressionValue::Many(_)
+            | ExpressionValue::Objects(_)
             | ExpressionValue::Snapshot => {
                 return None;
             }
@@ -87,6 +89,7 @@ impl<'a> Evaluator<'_, 'a> {
                 let text = |value: &ExpressionValue| self.text(value).unwrap_or_else(|| "null".to_owned());
                 format!("{}={}", text(&entry.0), text(&entry.1))
             }
+            ExpressionValue::Record(_) => return Some(self.html_text(value)),
             ExpressionValue::Field(..) | ExpressionValue::Static(..) => return self.field_text(value),
             ExpressionValue::Boolean(value) => value.to_string(),
             ExpressionValue::Whole(value) => value.to_string(),
@@ -97,6 +100,27 @@ impl<'a> Evaluator<'_, 'a> {
             ExpressionValue::Missing(_) => return None,
             ExpressionValue::Object(object) => return self.object_text(*object),
         })
+    }
+
+    /// Returns class and address of an object, or the text of another value, as jhat's `toHtml`, without its markup.
+    pub(super) fn html_text(&self, value: &ExpressionValue) -> String {
+        match value {
+            ExpressionValue::Object(object) => self.technical_name(*object).unwrap_or_default(),
+            ExpressionValue::Missing(id) => format!("{id:#x}"),
+            ExpressionValue::Record(record) => {
+                let values = record.names.iter().zip(&record.values);
+                let texts = values.map(|(name, value)| format!("{name}: {}", self.html_text(value)));
+                cut(format!("{{{}}}", texts.collect::<Vec<_>>().join(", ")))
+            }
+            value if value.is_listed() => {
+                let items = self.items_of(value).into_iter().flatten().take(SHOWN);
+                let texts: Vec<String> = items.map(|item| self.html_text(&item)).collect();
+                let more =
+                    if self.count(value).is_some_and(|count| count > SHOWN as u64) { ", ..." } else { "" };
+                cut(format!("[{}{more}]", texts.join(", ")))
+            }
+            value => self.text(value).unwrap_or_else(|| "null".to_owned()),
+        }
     }
 
     /// Returns the text of an object, if it has one.

@@ -68,6 +68,8 @@ pub(super) enum SelectSource {
     AllClasses,
     /// `${snapshot}.getClassesByName(name, subclasses)`.
     ClassesByName(String, bool),
+    /// Nothing: the rows are the values of these expressions, as in jhat's `select heap.classes()`.
+    Expressions(Vec<SelectItem>),
 }
 
 /// An expression in the syntax tree, with its position.
@@ -114,6 +116,76 @@ pub(super) enum Expression {
     InQuery(Box<ExpressionNode>, Box<Union>, bool),
     /// `instanceof` and `implements`.
     Is(Box<ExpressionNode>, String, usize),
+    /// Parameter of an enclosing function: number of the function, slot, and name.
+    Parameter(u32, u8, String),
+    /// `condition ? value : other`
+    Choose(Box<[ExpressionNode; 3]>),
+    /// `{name: value, ...}`
+    Record(Vec<(String, ExpressionNode)>),
+    /// `[value, ...]`
+    Array(Vec<ExpressionNode>),
+    /// Whether a text contains a match of a regular expression: `/pattern/flags.test(text)`.
+    Test(Box<ExpressionNode>, String, String),
+    /// A function over one list, or several of them.
+    List(ListFunction, Vec<ExpressionNode>, Option<Box<FunctionNode>>),
+    /// A function of jhat's `heap`, or one that searches the graph.
+    Heap(HeapFunction, Vec<ExpressionNode>),
+}
+
+/// A function that is applied to the items of a list: `it => it.size`, `function (it) { return it.size; }`, `'it.size'`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct FunctionNode {
+    /// Number by which the parameters in the body refer to the function.
+    pub(super) number: u32,
+    /// Slots of the parameters that the body uses, one bit each.
+    pub(super) slots: u8,
+    /// The result; of a comparison of two items, the value that is compared.
+    pub(super) body: ExpressionNode,
+    /// Comparison of two items by the body.
+    pub(super) compared: Option<ItemOrder>,
+}
+
+/// Direction of a comparison of two items, such as `lhs.size - rhs.size`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ItemOrder {
+    /// `true` if the result is greater when the value of `lhs` is.
+    pub(super) rises: bool,
+    /// `true` for a difference, `false` for a condition.
+    pub(super) is_difference: bool,
+}
+
+/// Slots of the parameters: `it`, `index`, `array`, `result`, `lhs`, `rhs`.
+pub(super) const PARAMETERS: [&str; 6] = ["it", "index", "array", "result", "lhs", "rhs"];
+
+/// A function over lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ListFunction {
+    Map,
+    Filter,
+    Sort,
+    Top,
+    Unique,
+    Count,
+    Sum,
+    Min,
+    Max,
+    Contains,
+    Concat,
+    ToArray,
+}
+
+/// A function of jhat's `heap`, or one that searches the graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HeapFunction {
+    FindClass,
+    FindObject,
+    Classes,
+    Objects,
+    Roots,
+    Finalizables,
+    LivePaths,
+    Reachables,
+    Refers,
 }
 
 /// A step of a path, with its position.
@@ -148,6 +220,8 @@ pub(super) enum Function {
     Frame,
     /// Objects that a thread's stack references.
     Locals,
+    /// Class and address, as jhat's links name an object.
+    ToHtml,
 }
 
 /// A function over the rows of a group.

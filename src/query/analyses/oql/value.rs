@@ -4,7 +4,9 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::storage::scratch::ReservedMemory;
 use hprof_values::ObjectId;
+use roaring::RoaringBitmap;
 
 /// Value of an expression for one row.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,8 +33,12 @@ pub(super) enum ExpressionValue {
     List(List, ObjectIndex),
     /// A part of a list.
     Slice(Box<Slice>),
-    /// Values that a query returned.
-    Many(Arc<[ExpressionValue]>),
+    /// Values that a query or a function returned.
+    Many(Arc<ValueList>),
+    /// Objects, by index, in ascending order.
+    Objects(Arc<RoaringBitmap>),
+    /// Named values.
+    Record(Arc<Record>),
     /// Key and value of a map.
     Entry(Box<(ExpressionValue, ExpressionValue)>),
     /// A field of an object: object index and number of the field.
@@ -43,6 +49,50 @@ pub(super) enum ExpressionValue {
     Snapshot,
     /// `${snapshot}.@snapshotInfo`
     SnapshotInfo,
+}
+
+/// Values in memory, which counts against the memory budget until they are dropped.
+#[derive(Debug)]
+pub(super) struct ValueList {
+    values: Box<[ExpressionValue]>,
+    bytes: u64,
+    _reserved: Option<ReservedMemory>,
+}
+
+impl ValueList {
+    /// Creates a list whose memory is reserved, if `reserved` is given.
+    pub(super) fn new(values: Vec<ExpressionValue>, reserved: Option<ReservedMemory>) -> Self {
+        let bytes = values.iter().map(ExpressionValue::bytes).sum();
+        Self { values: values.into(), bytes, _reserved: reserved }
+    }
+}
+
+impl std::ops::Deref for ValueList {
+    type Target = [ExpressionValue];
+
+    fn deref(&self) -> &[ExpressionValue] {
+        &self.values
+    }
+}
+
+impl PartialEq for ValueList {
+    fn eq(&self, other: &Self) -> bool {
+        self.values == other.values
+    }
+}
+
+/// Named values.
+#[derive(Debug, PartialEq)]
+pub(super) struct Record {
+    pub(super) names: Arc<[Box<str>]>,
+    pub(super) values: Box<[ExpressionValue]>,
+}
+
+impl Record {
+    /// Returns the value with this name.
+    pub(super) fn get(&self, name: &str) -> Option<&ExpressionValue> {
+        self.values.get(self.names.iter().position(|known| **known == *name)?)
+    }
 }
 
 /// A part of a list.
@@ -76,6 +126,8 @@ pub(super) enum List {
     Fields,
     /// Static fields of a class.
     Statics,
+    /// Instance fields that a class declares, as records with name and signature.
+    Declared,
     /// All direct and indirect subclasses of a class.
     Subclasses,
     /// All class objects, regardless of the object.
@@ -120,6 +172,10 @@ impl ExpressionValue {
             Self::List(list, object) => GroupKey::List(*list, *object),
             Self::Slice(slice) => GroupKey::Slice(slice.clone()),
             Self::Many(values) => GroupKey::Many(values.iter().map(Self::key).collect()),
+            Self::Objects(set) => {
+                GroupKey::Many(set.iter().map(|object| GroupKey::Object(ObjectIndex(object))).collect())
+            }
+            Self::Record(record) => GroupKey::Many(record.values.iter().map(Self::key).collect()),
             Self::Entry(entry) => GroupKey::Many([entry.0.key(), entry.1.key()].into()),
             Self::Field(object, number) => GroupKey::Field(*object, *number),
             Self::Static(class, number) => GroupKey::Static(*class, *number),
@@ -128,18 +184,32 @@ impl ExpressionValue {
         }
     }
 
+    /// Creates a list of values whose memory is counted elsewhere.
+    pub(super) fn from_values(values: Vec<Self>) -> Self {
+        Self::Many(Arc::new(ValueList::new(values, None)))
+    }
+
+    /// Returns whether the value is a list of its own, rather than an object that has elements.
+    pub(super) fn is_listed(&self) -> bool {
+        matches!(self, Self::List(..) | Self::Slice(_) | Self::Many(_) | Self::Objects(_))
+    }
+
     /// Returns the approximate size of the value in bytes.
     pub(super) fn bytes(&self) -> u64 {
         let beside = match self {
             Self::Text(text) => text.len(),
             Self::Slice(_) => size_of::<Slice>(),
             Self::Entry(_) => size_of::<(Self, Self)>(),
+            Self::Objects(set) => set.serialized_size(),
+            Self::Record(record) => record.values.len().saturating_mul(size_of::<Self>()),
             _ => 0,
         };
         // Overhead of the allocator per allocation.
         let added = if beside > 0 { 16 } else { 0 };
         let inner = match self {
             Self::Entry(entry) => entry.0.bytes() + entry.1.bytes(),
+            Self::Many(values) => values.bytes,
+            Self::Record(record) => record.values.iter().map(Self::bytes).sum(),
             _ => 0,
         };
         (size_of::<Self>() + beside + added) as u64 + inner
@@ -198,6 +268,8 @@ impl ExpressionValue {
             (Self::List(a, of_a), Self::List(b, of_b)) => (a == b && of_a == of_b).then_some(Ordering::Equal),
             (Self::Slice(_), Self::Slice(_))
             | (Self::Many(_), Self::Many(_))
+            | (Self::Objects(_), Self::Objects(_))
+            | (Self::Record(_), Self::Record(_))
             | (Self::Entry(_), Self::Entry(_))
             | (Self::Field(..), Self::Field(..))
             | (Self::Static(..), Self::Static(..)) => (self == other).then_some(Ordering::Equal),
@@ -230,8 +302,13 @@ impl ExpressionValue {
             Self::Text(_) => 3,
             Self::Object(_) => 4,
             Self::Missing(_) => 5,
-            Self::List(..) | Self::Slice(_) | Self::Many(_) => 6,
-            Self::Entry(_) | Self::Field(..) | Self::Static(..) | Self::Snapshot | Self::SnapshotInfo => 7,
+            Self::List(..) | Self::Slice(_) | Self::Many(_) | Self::Objects(_) => 6,
+            Self::Record(_)
+            | Self::Entry(_)
+            | Self::Field(..)
+            | Self::Static(..)
+            | Self::Snapshot
+            | Self::SnapshotInfo => 7,
         }
     }
 }

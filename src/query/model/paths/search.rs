@@ -61,6 +61,11 @@ impl Budget {
         self.is_spent
     }
 
+    /// Returns the number of referrers that are left.
+    pub const fn remaining_referrers(&self) -> u64 {
+        self.left
+    }
+
     /// Spends a number of referrers. Returns `false` if fewer are left.
     fn spend(&mut self, referrers: u64) -> bool {
         match self.left.checked_sub(referrers) {

@@ -2,9 +2,9 @@
 
 use super::Parser;
 use super::is_keyword;
-use crate::oql::builtins;
 use crate::oql::error::OqlError;
 use crate::oql::lexer::{self, TokenKind};
+use crate::oql::names::builtins;
 use crate::oql::tree::{Aggregate, Comparison, Expression, ExpressionNode, Operator, StepName, StepNode};
 
 /// Maximum number of steps of a path, since all of them are evaluated for each row.
@@ -12,16 +12,24 @@ const MAX_STEPS: usize = 1000;
 
 impl Parser<'_> {
     /// Creates a node from `start` to the current position.
-    fn done(&self, start: usize, expression: Expression) -> ExpressionNode {
+    pub(super) fn done(&self, start: usize, expression: Expression) -> ExpressionNode {
         ExpressionNode { start, end: self.end(), expression }
     }
 
     /// Parses an expression.
     pub(super) fn node(&mut self) -> Result<ExpressionNode, OqlError> {
         self.deeper(|parser| {
-            parser.list(&["or", "||"], Expression::Any, |parser| {
+            let start = parser.start();
+            let node = parser.list(&["or", "||"], Expression::Any, |parser| {
                 parser.list(&["and", "&&"], Expression::All, Self::not)
-            })
+            })?;
+            if !parser.eat("?") {
+                return Ok(node);
+            }
+            let value = parser.node()?;
+            parser.expect(":")?;
+            let other = parser.node()?;
+            Ok(parser.done(start, Expression::Choose(Box::new([node, value, other]))))
         })
     }
 
@@ -62,9 +70,9 @@ impl Parser<'_> {
     fn equality(&mut self) -> Result<ExpressionNode, OqlError> {
         let start = self.start();
         let left = self.relation()?;
-        let comparison = if self.eat("=") || self.eat("==") {
+        let comparison = if self.eat("=") || self.eat("==") || self.eat("===") {
             Comparison::Equal
-        } else if self.eat("!=") || self.eat("<>") {
+        } else if self.eat("!=") || self.eat("<>") || self.eat("!==") {
             Comparison::NotEqual
         } else {
             return Ok(left);
@@ -145,7 +153,7 @@ impl Parser<'_> {
         mut parse: impl FnMut(&mut Self) -> Result<ExpressionNode, OqlError>,
     ) -> Result<ExpressionNode, OqlError> {
         let start = self.start();
-        let first = parse(self)?;
+        let mut first = parse(self)?;
         let mut more = Vec::new();
         while let Some((_, operator)) = operators.iter().find(|(symbol, _)| self.is(0, symbol)) {
             self.step();
@@ -153,6 +161,11 @@ impl Parser<'_> {
         }
         if more.is_empty() {
             return Ok(first);
+        }
+        // `index + '='` joins texts: a character is not added as a number.
+        if more.iter().any(|(operator, _)| *operator == Operator::Add) {
+            more.iter_mut().for_each(|(_, node)| make_text(node));
+            make_text(&mut first);
         }
         Ok(self.done(start, Expression::Arithmetic(Box::new(first), more)))
     }
@@ -178,7 +191,7 @@ impl Parser<'_> {
     /// Parses a path of fields, attributes, methods and elements.
     pub(super) fn path(&mut self) -> Result<ExpressionNode, OqlError> {
         let start = self.start();
-        let root = if self.is(0, "@") { self.done(start, Expression::Row) } else { self.primary()? };
+        let mut root = if self.is(0, "@") { self.done(start, Expression::Row) } else { self.primary()? };
         let mut steps = Vec::new();
         loop {
             let at = self.start();
@@ -216,6 +229,24 @@ impl Parser<'_> {
                 _ => return Err(self.expected_error("the name of a field or attribute")),
             };
             self.step();
+            if let (true, TokenKind::Regex(pattern, flags)) = (self.is(0, "("), self.kind(1)) {
+                if !matches!(name.as_str(), "match" | "matches") {
+                    return Err(self.expected_error(
+                        "match(/regex/), the only method of texts with a regular expression",
+                    ));
+                }
+                if matches!(root.expression, Expression::Test(..)) {
+                    return Err(OqlError::new(at, "expected an operator: match() is true or false"));
+                }
+                self.at += 2;
+                self.expect(")")?;
+                let of = match steps.is_empty() {
+                    true => root,
+                    false => self.done(start, Expression::Path(Box::new(root), std::mem::take(&mut steps))),
+                };
+                root = self.done(start, Expression::Test(Box::new(of), pattern.clone(), flags.clone()));
+                continue;
+            }
             let what = if self.eat("(") {
                 StepName::Method(name, self.arguments()?)
             } else if is_attribute {
@@ -232,7 +263,7 @@ impl Parser<'_> {
     }
 
     /// Parses arguments in brackets, including the closing one.
-    fn arguments(&mut self) -> Result<Vec<ExpressionNode>, OqlError> {
+    pub(super) fn arguments(&mut self) -> Result<Vec<ExpressionNode>, OqlError> {
         let mut arguments = Vec::new();
         if self.eat(")") {
             return Ok(arguments);
@@ -272,6 +303,13 @@ impl Parser<'_> {
                 return Ok(node);
             }
             TokenKind::Snapshot => Expression::Snapshot,
+            TokenKind::Regex(pattern, flags) => return self.test(pattern, flags),
+            TokenKind::Symbol("{") => return self.record(),
+            TokenKind::Symbol("[") => {
+                self.step();
+                let values = self.values()?;
+                return Ok(self.done(start, Expression::Array(values)));
+            }
             TokenKind::Name => return self.name_or_call(start),
             _ => return Err(self.expected_error("a field, a number, a string or a function")),
         };
@@ -283,6 +321,13 @@ impl Parser<'_> {
     fn name_or_call(&mut self, start: usize) -> Result<ExpressionNode, OqlError> {
         let name = self.name_at(0).unwrap_or_default();
         let lower = name.to_ascii_lowercase();
+        if name == "heap" && self.is(1, ".") && self.is(3, "(") {
+            return self.heap_call(start);
+        }
+        if let Some(parameter) = self.parameter(name).filter(|_| !self.is(1, "(")) {
+            self.step();
+            return Ok(self.done(start, parameter));
+        }
         if self.is(1, "(") {
             self.at += 2;
             return self.call(start, name, &lower);
@@ -314,6 +359,9 @@ impl Parser<'_> {
             self.expect(")")?;
             return Ok(self.done(start, Expression::Aggregate(Aggregate::Count, None)));
         }
+        if let Some(node) = self.script_call(start, lower)? {
+            return Ok(node);
+        }
         match lower {
             "chain" => return self.chain(start),
             "coalesce" => {
@@ -343,6 +391,18 @@ impl Parser<'_> {
         })
     }
 
+    /// Parses the values of `[a, b]`, including the closing bracket.
+    fn values(&mut self) -> Result<Vec<ExpressionNode>, OqlError> {
+        let mut values = Vec::new();
+        while !self.eat("]") {
+            values.push(self.node()?);
+            if !self.is(0, "]") {
+                self.expect(",")?;
+            }
+        }
+        Ok(values)
+    }
+
     /// Parses `chain(x, "field")`, which means `x.chain("field")`.
     fn chain(&mut self, start: usize) -> Result<ExpressionNode, OqlError> {
         let base = Box::new(self.node()?);
@@ -350,5 +410,12 @@ impl Parser<'_> {
         let what = StepName::Method("chain".to_owned(), vec![self.node()?]);
         self.expect(")")?;
         Ok(self.done(start, Expression::Path(base, vec![StepNode { at: start, what }])))
+    }
+}
+
+/// Makes a character in quotes a text.
+fn make_text(node: &mut ExpressionNode) {
+    if let Expression::Char(unit) = node.expression {
+        node.expression = Expression::Text(String::from_utf16_lossy(&[unit]));
     }
 }

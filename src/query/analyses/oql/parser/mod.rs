@@ -9,6 +9,8 @@ use super::lexer::{self, Token, TokenKind};
 use super::tree::{ExpressionNode, Union};
 
 mod expression;
+mod function;
+mod script;
 mod statement;
 
 /// Maximum nesting depth of brackets, functions and queries.
@@ -47,7 +49,7 @@ pub(super) fn parse(text: &str) -> Result<Union, OqlError> {
         return Err(OqlError::new(0, "the query is longer than 1 MiB"));
     }
     let tokens = lexer::tokens(text)?;
-    let mut parser = Parser { text, tokens: &tokens, at: 0, depth: 0 };
+    let mut parser = Parser::new(text, &tokens);
     let union = parser.union()?;
     parser.eat(";");
     match parser.peek() {
@@ -62,7 +64,7 @@ pub(super) fn parse_expression(text: &str) -> Result<ExpressionNode, OqlError> {
         return Err(OqlError::new(0, "the expression is longer than 1 MiB"));
     }
     let tokens = lexer::tokens(text)?;
-    let mut parser = Parser { text, tokens: &tokens, at: 0, depth: 0 };
+    let mut parser = Parser::new(text, &tokens);
     let node = parser.node()?;
     match parser.peek() {
         TokenKind::End => Ok(node),
@@ -76,9 +78,28 @@ struct Parser<'t> {
     tokens: &'t [Token],
     at: usize,
     depth: u32,
+    /// Offset of the text in the query, of which it may be a quoted part.
+    base: usize,
+    /// Functions around the current position, innermost last.
+    scopes: Vec<Scope>,
+    /// Number of functions so far.
+    functions: u32,
+}
+
+/// Parameters of a function.
+struct Scope {
+    number: u32,
+    /// Names, with their slots.
+    parameters: Vec<(String, u8)>,
+    /// Slots that are used, one bit each.
+    slots: u8,
 }
 
 impl<'t> Parser<'t> {
+    fn new(text: &'t str, tokens: &'t [Token]) -> Self {
+        Self { text, tokens, at: 0, depth: 0, base: 0, scopes: Vec::new(), functions: 0 }
+    }
+
     fn token(&self, ahead: usize) -> Option<&'t Token> {
         self.tokens.get(self.at + ahead).or_else(|| self.tokens.last())
     }
@@ -93,21 +114,27 @@ impl<'t> Parser<'t> {
 
     /// Returns the start offset of the next token.
     fn start(&self) -> usize {
-        self.token(0).map_or(self.text.len(), |token| token.start)
+        self.base + self.token(0).map_or(self.text.len(), |token| token.start)
     }
 
     /// Returns the end offset of the last token.
     fn end(&self) -> usize {
-        self.at.checked_sub(1).and_then(|at| self.tokens.get(at)).map_or(0, |token| token.end)
+        self.base + self.at.checked_sub(1).and_then(|at| self.tokens.get(at)).map_or(0, |token| token.end)
     }
 
+    /// Returns the text between two offsets in the query.
     fn slice(&self, start: usize, end: usize) -> &'t str {
-        self.text.get(start..end).unwrap_or_default()
+        let range = start.saturating_sub(self.base)..end.saturating_sub(self.base);
+        self.text.get(range).unwrap_or_default()
+    }
+
+    fn token_text(&self, token: &Token) -> &'t str {
+        self.text.get(token.start..token.end).unwrap_or_default()
     }
 
     fn name_at(&self, ahead: usize) -> Option<&'t str> {
         let token = self.token(ahead)?;
-        let name = self.slice(token.start, token.end);
+        let name = self.token_text(token);
         let name = name.strip_prefix("${").and_then(|name| name.strip_suffix('}')).unwrap_or(name);
         (token.kind == TokenKind::Name).then_some(name)
     }
@@ -148,7 +175,7 @@ impl<'t> Parser<'t> {
         let found = match (self.peek(), self.token(0)) {
             (TokenKind::End, _) | (_, None) => "found the end of the input".to_owned(),
             (_, Some(token)) => {
-                let text: String = self.slice(token.start, token.end).chars().take(40).collect();
+                let text: String = self.token_text(token).chars().take(40).collect();
                 format!("found `{text}`")
             }
         };

@@ -34,6 +34,11 @@ impl Parser<'_> {
             self.is_word(0, "objects") && !self.is(1, ".") && !self.is(1, ",") && !self.is_word(1, "from");
         self.at += usize::from(is_objects);
         let items = if self.eat("*") { None } else { Some(self.items()?) };
+        if let Some(items) = &items
+            && self.is_query_end()
+        {
+            return script(at, is_distinct || is_retained || is_objects, items.clone());
+        }
         self.expect_word("FROM")?;
         let from = self.from()?;
         let condition = if self.eat_word("where") { Some(self.node()?) } else { None };
@@ -77,10 +82,23 @@ impl Parser<'_> {
         Ok(Select { at, is_distinct, is_retained, is_objects, items, from, condition, group, order, limit })
     }
 
+    /// Returns whether no clause follows, as after `select heap.classes()`.
+    fn is_query_end(&self) -> bool {
+        matches!(self.peek(), TokenKind::End | TokenKind::Symbol(")" | ";")) || self.is_word(0, "union")
+    }
+
     fn items(&mut self) -> Result<Vec<SelectItem>, OqlError> {
         let mut items = Vec::new();
         loop {
             let node = self.node()?;
+            // Each value of `{a: x, b: y}` is a column.
+            if let Expression::Record(values) = node.expression {
+                items.extend(values.into_iter().map(|(name, node)| SelectItem { node, name }));
+                if !self.eat(",") {
+                    return Ok(items);
+                }
+                continue;
+            }
             let mut name = self.slice(node.start, node.end).split_whitespace().collect::<Vec<_>>().join(" ");
             if self.eat_word("as") {
                 name = match (self.peek(), self.name_at(0)) {
@@ -179,6 +197,27 @@ impl Parser<'_> {
         }
         Ok(self.slice(start, self.end()).chars().filter(|c| !c.is_whitespace()).collect())
     }
+}
+
+/// Creates a SELECT without FROM.
+fn script(at: usize, is_wrong: bool, items: Vec<SelectItem>) -> Result<Select, OqlError> {
+    if is_wrong {
+        return Err(OqlError::new(at, "DISTINCT, OBJECTS and AS RETAINED SET need FROM; use unique(list)"));
+    }
+    let source = SelectSource::Expressions(items);
+    let from = From { at, is_objects: true, with_subclasses: false, source, alias: None };
+    Ok(Select {
+        at,
+        is_distinct: false,
+        is_retained: false,
+        is_objects: false,
+        items: None,
+        from,
+        condition: None,
+        group: Vec::new(),
+        order: Vec::new(),
+        limit: None,
+    })
 }
 
 /// Converts an expression after FROM to a source: `${snapshot}.getClasses()` means all classes.

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::oql::tree::{Expression, ItemOrder, ListFunction};
 
 fn wrong(text: &str) -> (usize, String) {
     let wrong = parse(text).expect_err(text);
@@ -130,6 +131,65 @@ fn what_newer_manuals_show_parses() {
     }
 }
 
+#[test]
+fn functions_are_texts_functions_and_arrows() {
+    let applied = |function: &str| {
+        let query = format!("select map(x, {function}) from a.B x");
+        let select = parse(&query).unwrap().selects.swap_remove(0);
+        match select.items.unwrap().swap_remove(0).node.expression {
+            Expression::List(ListFunction::Map, _, Some(applied)) => applied,
+            other => panic!("{other:?}"),
+        }
+    };
+    for function in ["'it.a'", "\"it.a;\"", "it => it.a", "(it) => it.a", "function (it) { return it.a; }"] {
+        let found = applied(function);
+        assert!(matches!(found.body.expression, Expression::Path(..)), "{function}");
+        assert_eq!((found.slots, found.compared), (1, None), "{function}");
+    }
+    assert_eq!(applied("'index + array.length'").slots, 0b110);
+    assert!(parse("select filter(a, b => map(b.c, c => c.d + b.e)) from x.Y a").is_ok());
+}
+
+#[test]
+fn orders_are_read_from_comparisons() {
+    let order = |function: &str| {
+        let query = format!("select sort(x, {function}) from a.B x");
+        let select = parse(&query)?.selects.swap_remove(0);
+        match select.items.unwrap().swap_remove(0).node.expression {
+            Expression::List(ListFunction::Sort, _, Some(applied)) => Ok(applied.compared),
+            other => panic!("{other:?}"),
+        }
+    };
+    let [difference, condition] =
+        [true, false].map(|is_difference| move |rises| Ok(Some(ItemOrder { rises, is_difference })));
+    assert_eq!(order("'lhs.a - rhs.a'"), difference(true));
+    assert_eq!(order("'rhs.a.b - lhs.a.b'"), difference(false));
+    assert_eq!(order("'lhs.a < rhs.a'"), condition(false));
+    assert_eq!(order("'rhs.a < lhs.a'"), condition(true));
+    assert_eq!(order("(p, q) => sizeof(q) - sizeof(p)"), difference(false));
+    assert_eq!(order("'lhs.n.compareTo(rhs.n)'"), difference(true));
+    assert_eq!(order("'it.a'"), Ok(None));
+    for wrong in ["'lhs.a - rhs.b'", "'lhs.a - 1'", "'lhs.a + rhs.a'", "'lhs.a - rhs.a - lhs.b'", "'lhs.a'"] {
+        assert!(order(wrong).is_err_and(|wrong: OqlError| wrong.text.contains("no order")), "{wrong}");
+    }
+}
+
+#[test]
+fn statements_are_errors_at_their_place() {
+    let place = |text: &str| wrong(text).0;
+    assert_eq!(place("select map(x, function (a) { var b = a; return b; }) from x.Y x"), 29);
+    assert_eq!(place("select map(x, function (a) { return a; a }) from x.Y x"), 39);
+    assert_eq!(place("select map(x, 'it.a b') from x.Y x"), 20);
+    assert_eq!(place("select map(x) from x.Y x"), 12);
+    assert_eq!(place("select function (a) { return a; } from x.Y x"), 7);
+    assert!(wrong("select s.a.match(/x/).match(/y/) from x.Y s").1.contains("operator"));
+    for (open, close) in [("[", "]"), ("{a: ", "}"), ("/x/(", ")"), ("map([1], a => ", ")"), ("1 ? 2 : ", "")]
+    {
+        let deep = format!("select {}1{}", open.repeat(1000), close.repeat(1000));
+        assert!(wrong(&deep).1.contains("nested"), "{open}");
+    }
+}
+
 proptest! {
     #[test]
     fn no_text_makes_it_panic(text in ".{0,200}") {
@@ -196,4 +256,24 @@ const WORDS: &[&str] = &[
     ".getClasses()",
     ";",
     "é",
+    "map(",
+    "sort(",
+    "heap.objects(",
+    "heap.forEachClass(",
+    "'it.a - 1'",
+    "'lhs.a - rhs.a'",
+    "it",
+    "it =>",
+    "(a, b) =>",
+    "function (x) {",
+    "return",
+    "print(",
+    "{",
+    "}",
+    "{a:",
+    "?",
+    ":",
+    "/x/",
+    "/x/i.test(",
+    ".match(/x/)",
 ];

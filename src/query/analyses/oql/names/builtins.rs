@@ -1,12 +1,12 @@
 //! Names of attributes, methods and functions.
 
-use super::error::OqlError;
-use super::tree::Function;
+use crate::oql::error::OqlError;
+use crate::oql::tree::Function;
 use hprof_base::naming::suggestions;
 
 /// Attribute of a value, in addition to its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Attribute {
+pub(in crate::oql) enum Attribute {
     ObjectId,
     ObjectAddress,
     UsedHeapSize,
@@ -35,6 +35,7 @@ pub(super) enum Attribute {
     StaticFields,
     HeapSizePerInstance,
     Subclasses,
+    Superclasses,
     Value,
     Type,
     Key,
@@ -45,7 +46,7 @@ pub(super) enum Attribute {
 
 /// Attribute of the dump as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Info {
+pub(in crate::oql) enum Info {
     /// `@snapshotInfo`
     All,
     Path,
@@ -93,6 +94,7 @@ const ATTRIBUTES: &[(&str, Attribute)] = &[
     ("staticFields", Attribute::StaticFields),
     ("heapSizePerInstance", Attribute::HeapSizePerInstance),
     ("subclasses", Attribute::Subclasses),
+    ("superclasses", Attribute::Superclasses),
     ("value", Attribute::Value),
     ("type", Attribute::Type),
     ("key", Attribute::Key),
@@ -110,7 +112,7 @@ const ATTRIBUTES: &[(&str, Attribute)] = &[
 
 /// Method of a value, with its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Method {
+pub(in crate::oql) enum Method {
     ToText,
     Get,
     Slice,
@@ -199,14 +201,14 @@ const METHODS: &[(&str, Method, usize, usize)] = &[
 ];
 
 /// Meaning of a function name.
-pub(super) enum Meaning {
+pub(in crate::oql) enum Meaning {
     Function(Function),
     /// Equivalent to this attribute of its argument.
     Attribute(&'static str),
 }
 
 /// Returns the meaning of a function with this name in lower case: MAT's functions, and equivalent ones of jhat.
-pub(super) fn function(lower: &str) -> Option<Meaning> {
+pub(in crate::oql) fn function(lower: &str) -> Option<Meaning> {
     Some(Meaning::Function(match lower {
         "tohex" => Function::ToHex,
         "tostring" => Function::ToText,
@@ -217,6 +219,7 @@ pub(super) fn function(lower: &str) -> Option<Meaning> {
         "classof" => Function::ClassOf,
         "frame" => Function::Frame,
         "locals" => Function::Locals,
+        "tohtml" => Function::ToHtml,
         "sizeof" => return Some(Meaning::Attribute("usedHeapSize")),
         "rsizeof" => return Some(Meaning::Attribute("retainedHeapSize")),
         "objectid" => return Some(Meaning::Attribute("objectAddress")),
@@ -226,42 +229,48 @@ pub(super) fn function(lower: &str) -> Option<Meaning> {
 }
 
 /// Creates the error for a function that does not exist, which suggests an alternative.
-pub(super) fn no_function(at: usize, name: &str, lower: &str) -> OqlError {
-    const NAMES: &str = "toString, toHex, dominators, dominatorof, outbounds, inbounds, classof, frame, locals, chain, coalesce, \
-                         eval, sizeof, rsizeof, objectid, root, count, sum, min, max, avg";
-    let instead = match lower {
-        "tohtml" => "use toString(x), or select the object itself",
-        "identical" => "use a = b",
-        "reachables" => "use SELECT AS RETAINED SET * FROM OBJECTS 0x...",
-        "livepaths" => "OQL cannot search for paths to GC roots",
-        "foreachreferrer" => "use SELECT OBJECTS inbounds(x)",
-        "foreachreferee" => "use SELECT OBJECTS outbounds(x)",
-        "length" => "use x.@length, or x.size() for a list",
-        "filter" | "map" | "sort" | "unique" | "concat" | "contains" | "unwrap" | "wrap" | "toarray" => {
-            "it is a JavaScript function of jhat; use WHERE, DISTINCT, ORDER BY or a nested query"
-        }
-        _ => return OqlError::new(at, format!("unknown function {}; the functions are {NAMES}", cut(name))),
-    };
-    let text = format!("function {} is not supported: {instead}", cut(name));
-    match ["livepaths", "reachables"].into_iter().find(|known| *known == lower) {
-        Some(known) => OqlError::function(at, text, known),
-        None => OqlError::new(at, text),
+pub(in crate::oql) fn no_function(at: usize, name: &str, lower: &str) -> OqlError {
+    const NAMES: &str = "toString, toHex, toHtml, dominators, dominatorof, outbounds, inbounds, classof, frame, locals, chain, \
+                         coalesce, eval, sizeof, rsizeof, objectid, root, referrers, referees, reachables, refers, \
+                         identical, count, sum, min, max, avg, map, filter, sort, top, unique, contains, concat, \
+                         length, toArray";
+    if lower == "alloctrace" {
+        let text = "function allocTrace is not supported: OQL does not read allocation traces";
+        return OqlError::function(at, text, "alloctrace");
     }
+    OqlError::new(at, format!("unknown function {}; the functions are {NAMES}", cut(name)))
 }
 
-/// Returns the alternative to jhat's `heap` and `function` constructs.
-pub(super) fn no_script(name: &str) -> Option<&'static str> {
+/// Creates the error for a function of `heap` that does not exist.
+pub(in crate::oql) fn no_heap_function(at: usize, name: &str) -> OqlError {
+    const NAMES: [&str; 9] = [
+        "findClass",
+        "findObject",
+        "classes",
+        "objects",
+        "roots",
+        "finalizables",
+        "livepaths",
+        "forEachClass",
+        "forEachObject",
+    ];
+    let hint = suggestions::did_you_mean_one_of(name, &NAMES, NAMES.len(), "the functions are");
+    OqlError::new(at, format!("unknown function heap.{}(); {hint}", cut(name)))
+}
+
+/// Returns the alternative to jhat's `heap` and `function` constructs where they have no meaning.
+pub(in crate::oql) fn no_script(name: &str) -> Option<&'static str> {
     match name {
-        "heap" => {
-            Some("jhat's JavaScript object `heap` is not supported: use FROM and a class, or ${snapshot}")
+        "heap" => Some("`heap` needs a function, such as heap.findClass(\"java.lang.String\")"),
+        "function" => {
+            Some("a function is allowed as an argument, as in map(list, function (it) { return it.name; })")
         }
-        "function" => Some("JavaScript functions are not supported: use WHERE with a condition"),
         _ => None,
     }
 }
 
 /// Truncates a name for a message.
-pub(super) fn cut(name: &str) -> String {
+pub(in crate::oql) fn cut(name: &str) -> String {
     match name.char_indices().nth(60) {
         None => name.to_owned(),
         Some((at, _)) => format!("{}…", name.get(..at).unwrap_or_default()),
@@ -269,7 +278,7 @@ pub(super) fn cut(name: &str) -> String {
 }
 
 /// Returns the attribute with this name.
-pub(super) fn attribute(name: &str, at: usize) -> Result<Attribute, OqlError> {
+pub(in crate::oql) fn attribute(name: &str, at: usize) -> Result<Attribute, OqlError> {
     find(name).ok_or_else(|| {
         let names: Vec<&str> = ATTRIBUTES.iter().map(|(name, _)| *name).collect();
         let like: Vec<String> = suggestions::names_like(name, names.iter().copied())
@@ -285,7 +294,8 @@ pub(super) fn attribute(name: &str, at: usize) -> Result<Attribute, OqlError> {
     })
 }
 
-fn find(name: &str) -> Option<Attribute> {
+/// Returns the attribute with this name, if there is one.
+pub(super) fn find(name: &str) -> Option<Attribute> {
     ATTRIBUTES.iter().find(|(known, _)| *known == name).map(|(_, attribute)| *attribute)
 }
 
@@ -294,7 +304,7 @@ fn getter(name: &str) -> Option<Attribute> {
     if name == "hasSuperClass" {
         return Some(Attribute::HasSuperClass);
     }
-    if matches!(name, "length" | "size") {
+    if matches!(name, "length" | "size" | "subclasses" | "superclasses") {
         return find(name);
     }
     if name == "getAllSubclasses" {
@@ -307,13 +317,13 @@ fn getter(name: &str) -> Option<Attribute> {
 }
 
 /// Meaning of a call.
-pub(super) enum CallTarget {
+pub(in crate::oql) enum CallTarget {
     Attribute(Attribute),
     Method(Method),
 }
 
 /// Returns the method with this name and number of arguments.
-pub(super) fn method(name: &str, arguments: usize, at: usize) -> Result<CallTarget, OqlError> {
+pub(in crate::oql) fn method(name: &str, arguments: usize, at: usize) -> Result<CallTarget, OqlError> {
     if arguments == 0
         && let Some(attribute) = getter(name)
     {

@@ -1,5 +1,7 @@
 //! Lists: elements of arrays and collections, references, fields. They are read lazily.
 
+mod membership;
+
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_model::objects::collections::{CollectionKind, Collections};
@@ -7,12 +9,14 @@ use hprof_model::objects::reader::{Bits, ObjectRecord};
 use hprof_values::ObjectId;
 use hprof_values::{BasicType, be_value};
 
-use super::evaluate::Evaluator;
-use super::value::{ExpressionValue, List, Slice};
+use crate::oql::evaluate::Evaluator;
+use crate::oql::value::{ExpressionValue, List, Record, Slice};
+use roaring::RoaringBitmap;
+use std::sync::Arc;
 
 impl<'a> Evaluator<'_, 'a> {
     /// Returns the length of an array.
-    pub(super) fn length(&self, object: ObjectIndex) -> ExpressionValue {
+    pub(in crate::oql) fn length(&self, object: ObjectIndex) -> ExpressionValue {
         match self.dump.objects.record(object) {
             Some(ObjectRecord::ObjectArray(array)) => ExpressionValue::Whole(array.length.into()),
             Some(ObjectRecord::PrimitiveArray(array)) => ExpressionValue::Whole(array.length.into()),
@@ -36,8 +40,8 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// Returns whether a value is a list.
-    pub(super) fn is_list(&self, value: &ExpressionValue) -> bool {
-        matches!(value, ExpressionValue::Slice(_) | ExpressionValue::Many(_)) || self.as_list(value).is_some()
+    pub(in crate::oql) fn is_list(&self, value: &ExpressionValue) -> bool {
+        value.is_listed() || self.as_list(value).is_some()
     }
 
     fn collections(&self) -> &Collections<'_, 'a> {
@@ -45,7 +49,7 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// Returns whether the instances of a class are collections.
-    pub(super) fn is_collection(&self, class: ClassNumber) -> bool {
+    pub(in crate::oql) fn is_collection(&self, class: ClassNumber) -> bool {
         let kind = self.collections().kind_of(class);
         kind.is_some_and(|kind| kind != CollectionKind::Holder)
     }
@@ -62,6 +66,18 @@ impl<'a> Evaluator<'_, 'a> {
         })
     }
 
+    /// Returns the instance fields that a class declares, as records.
+    fn declared_fields(&self, object: ObjectIndex) -> impl Iterator<Item = ExpressionValue> + '_ {
+        let class = self.class_of(object).and_then(|class| self.dump.summary.class(class));
+        let fields = class.into_iter().flat_map(|class| self.dump.summary.fields(class));
+        let names: Arc<[Box<str>]> = Arc::new(["name".into(), "signature".into()]);
+        fields.map(move |(name, kind)| {
+            let text = |text: &str| ExpressionValue::Text(text.into());
+            let values = Box::from([text(name), text(kind.java_name())]);
+            ExpressionValue::Record(Arc::new(Record { names: names.clone(), values }))
+        })
+    }
+
     fn subclasses(&self, object: ObjectIndex) -> Vec<ObjectIndex> {
         let Some(class) = self.class_of(object) else { return Vec::new() };
         let marks = self.with_subclasses(&[class]);
@@ -70,7 +86,7 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// Returns the items of a list; `None` if the value is not a list.
-    pub(super) fn items_of(
+    pub(in crate::oql) fn items_of(
         &self,
         value: &ExpressionValue,
     ) -> Option<Box<dyn Iterator<Item = ExpressionValue> + '_>> {
@@ -80,6 +96,9 @@ impl<'a> Evaluator<'_, 'a> {
                 Box::new((0..values.len()).filter_map(move |at| values.get(at).cloned()))
             }
             ExpressionValue::Slice(slice) => self.slice_items((**slice).clone()),
+            ExpressionValue::Objects(set) => {
+                Box::new(SetItems::new(set.clone()).map(ExpressionValue::Object))
+            }
             value => {
                 let (list, of) = self.as_list(value)?;
                 self.list(list, of)
@@ -88,17 +107,18 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// Returns the items of a slice.
-    pub(super) fn slice_items(&self, slice: Slice) -> Box<dyn Iterator<Item = ExpressionValue> + '_> {
+    pub(in crate::oql) fn slice_items(&self, slice: Slice) -> Box<dyn Iterator<Item = ExpressionValue> + '_> {
         let skipped = usize::try_from(slice.start).unwrap_or(usize::MAX);
         let count = usize::try_from(slice.end.saturating_sub(slice.start)).unwrap_or(usize::MAX);
         Box::new(self.list_from(slice.list, slice.of, skipped).take(count))
     }
 
     /// Returns the length of a list.
-    pub(super) fn count(&self, value: &ExpressionValue) -> Option<u64> {
+    pub(in crate::oql) fn count(&self, value: &ExpressionValue) -> Option<u64> {
         let count = match value {
             ExpressionValue::Slice(slice) => return Some(slice.end.saturating_sub(slice.start)),
             ExpressionValue::Many(values) => values.len(),
+            ExpressionValue::Objects(set) => return Some(set.len()),
             value => match self.as_list(value)? {
                 (List::Elements, of) => return u64::try_from(self.length(of).integer()?).ok(),
                 (List::Outbounds, of) => {
@@ -128,16 +148,23 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// Returns the number of elements of a list as a value.
-    pub(super) fn size(&self, value: &ExpressionValue) -> ExpressionValue {
+    pub(in crate::oql) fn size(&self, value: &ExpressionValue) -> ExpressionValue {
         let count = self.count(value).and_then(|count| i64::try_from(count).ok());
         count.map_or(ExpressionValue::Null, ExpressionValue::Whole)
     }
 
     /// Returns the element of a list at an index.
-    pub(super) fn element(&self, value: &ExpressionValue, index: Option<i64>) -> Option<ExpressionValue> {
+    pub(in crate::oql) fn element(
+        &self,
+        value: &ExpressionValue,
+        index: Option<i64>,
+    ) -> Option<ExpressionValue> {
         let index = usize::try_from(index?).ok()?;
         match value {
             ExpressionValue::Many(values) => values.get(index).cloned(),
+            ExpressionValue::Objects(set) => set
+                .select(u32::try_from(index).ok()?)
+                .map(|object| ExpressionValue::Object(ObjectIndex(object))),
             ExpressionValue::Slice(slice) => {
                 let at = slice.start.checked_add(u64::try_from(index).ok()?).filter(|at| *at < slice.end)?;
                 self.nth(slice.list, slice.of, usize::try_from(at).ok()?)
@@ -154,7 +181,7 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// Returns the elements `[first:last]`, both inclusive; negative indices are counted from the end.
-    pub(super) fn slice(
+    pub(in crate::oql) fn slice(
         &self,
         value: &ExpressionValue,
         first: Option<i64>,
@@ -166,14 +193,24 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// Returns the elements from `start` to `end` (exclusive) that exist.
-    pub(super) fn part(&self, value: &ExpressionValue, start: i64, end: i64) -> Option<ExpressionValue> {
+    pub(in crate::oql) fn part(
+        &self,
+        value: &ExpressionValue,
+        start: i64,
+        end: i64,
+    ) -> Option<ExpressionValue> {
         let count = self.count(value)?;
         let start = u64::try_from(start).ok()?.min(count);
         let end = u64::try_from(end).unwrap_or(0).clamp(start, count);
         Some(match value {
             ExpressionValue::Many(values) => {
                 let range = usize::try_from(start).ok()?..usize::try_from(end).ok()?;
-                ExpressionValue::Many(values.get(range)?.into())
+                ExpressionValue::from_values(values.get(range)?.to_vec())
+            }
+            ExpressionValue::Objects(set) => {
+                let skipped = usize::try_from(start).ok()?;
+                let taken = usize::try_from(end.saturating_sub(start)).ok()?;
+                ExpressionValue::Objects(Arc::new(set.iter().skip(skipped).take(taken).collect()))
             }
             ExpressionValue::Slice(slice) => ExpressionValue::Slice(Box::new(Slice {
                 start: slice.start.checked_add(start)?,
@@ -221,7 +258,11 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// Returns the contents of a list, read lazily.
-    pub(super) fn list(&self, list: List, of: ObjectIndex) -> Box<dyn Iterator<Item = ExpressionValue> + '_> {
+    pub(in crate::oql) fn list(
+        &self,
+        list: List,
+        of: ObjectIndex,
+    ) -> Box<dyn Iterator<Item = ExpressionValue> + '_> {
         match list {
             List::Elements => self.list_from(list, of, 0),
             List::Outbounds => {
@@ -239,6 +280,7 @@ impl<'a> Evaluator<'_, 'a> {
                 let count = class.map_or(0, |class| self.dump.summary.statics(class).count());
                 Box::new((0u32..).take(count).map(move |number| ExpressionValue::Static(of, number)))
             }
+            List::Declared => Box::new(self.declared_fields(of)),
             List::Subclasses => Box::new(self.subclasses(of).into_iter().map(ExpressionValue::Object)),
             List::Classes => Box::new(
                 self.dump.graph.objects.class_objects().iter().map(ObjectIndex).map(ExpressionValue::Object),
@@ -252,5 +294,37 @@ impl<'a> Evaluator<'_, 'a> {
                 Box::new(children.filter_map(|at| tree.object_at(at)).map(ExpressionValue::Object))
             }
         }
+    }
+}
+
+/// Objects of a set, in ascending order.
+pub(in crate::oql) struct SetItems {
+    set: Arc<RoaringBitmap>,
+    /// Objects that were read from the set, last one first.
+    read: Vec<u32>,
+    /// Object from which to read on.
+    next: Option<u32>,
+}
+
+impl SetItems {
+    /// Number of objects that are read at once.
+    const READ: usize = 1024;
+
+    pub(in crate::oql) fn new(set: Arc<RoaringBitmap>) -> Self {
+        Self { set, read: Vec::new(), next: Some(0) }
+    }
+}
+
+impl Iterator for SetItems {
+    type Item = ObjectIndex;
+
+    fn next(&mut self) -> Option<ObjectIndex> {
+        if self.read.is_empty() {
+            let from = self.next?;
+            self.read.extend(self.set.range(from..).take(Self::READ));
+            self.next = self.read.last().and_then(|last| last.checked_add(1));
+            self.read.reverse();
+        }
+        self.read.pop().map(ObjectIndex)
     }
 }

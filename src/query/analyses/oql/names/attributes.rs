@@ -13,22 +13,22 @@ use hprof_model::objects::root_index::RootIndex;
 use hprof_values::RootKind;
 
 use super::builtins::{Attribute, Info};
-use super::evaluate::Evaluator;
-use super::value::{ExpressionValue, List};
+use crate::oql::evaluate::Evaluator;
+use crate::oql::value::{ExpressionValue, List};
 
 impl<'a> Evaluator<'_, 'a> {
     /// Returns the index of the roots.
-    pub(super) fn roots(&self) -> &RootIndex<'a> {
+    pub(in crate::oql) fn roots(&self) -> &RootIndex<'a> {
         self.roots.get_or_init(|| RootIndex::new(self.dump.graph))
     }
 
     /// Returns the objects that are roots, ascending, without duplicates.
-    pub(super) fn root_objects(&self) -> &Arc<[ObjectIndex]> {
+    pub(in crate::oql) fn root_objects(&self) -> &Arc<[ObjectIndex]> {
         self.root_objects.get_or_init(|| self.roots().objects().into())
     }
 
     /// Returns the value of an attribute.
-    pub(super) fn attribute(&self, value: &ExpressionValue, attribute: Attribute) -> ExpressionValue {
+    pub(in crate::oql) fn attribute(&self, value: &ExpressionValue, attribute: Attribute) -> ExpressionValue {
         let object = match (value, attribute) {
             (ExpressionValue::Object(object), _) => *object,
             (ExpressionValue::Text(text), Attribute::Length | Attribute::Size) => {
@@ -108,11 +108,15 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// Returns the class that a class object represents.
-    pub(super) fn class_of(&self, object: ObjectIndex) -> Option<ClassNumber> {
+    pub(in crate::oql) fn class_of(&self, object: ObjectIndex) -> Option<ClassNumber> {
         self.dump.graph.class_of_class_object(object)
     }
 
-    fn class_attribute(&self, object: ObjectIndex, attribute: Attribute) -> ExpressionValue {
+    pub(in crate::oql) fn class_attribute(
+        &self,
+        object: ObjectIndex,
+        attribute: Attribute,
+    ) -> ExpressionValue {
         let Some(number) = self.class_of(object) else { return ExpressionValue::Null };
         let Some(class) = self.dump.summary.class(number) else { return ExpressionValue::Null };
         let superclass = || self.dump.summary.class_table().superclass(number);
@@ -126,6 +130,11 @@ impl<'a> Evaluator<'_, 'a> {
         match attribute {
             Attribute::StaticFields => ExpressionValue::List(List::Statics, object),
             Attribute::Subclasses => ExpressionValue::List(List::Subclasses, object),
+            Attribute::Superclasses => {
+                let above = self.dump.summary.class_table().upwards(number).skip(1).take(1 << 16);
+                let objects = above.filter_map(|class| self.dump.graph.class_object(class));
+                ExpressionValue::from_values(objects.map(ExpressionValue::Object).collect())
+            }
             Attribute::HeapSizePerInstance => {
                 let bytes = (class.kind() == ClassKind::Instance).then(|| self.sizes().instance(number).0);
                 bytes
@@ -153,7 +162,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    fn technical_name(&self, object: ObjectIndex) -> Option<String> {
+    pub(in crate::oql) fn technical_name(&self, object: ObjectIndex) -> Option<String> {
         let id = self.dump.graph.objects.addresses.id_of(object)?;
         Some(match self.class_of(object).and_then(|class| self.dump.summary.class(class)) {
             Some(class) => format!("class {} @ {id:#x}", self.dump.summary.class_name(class)),
@@ -172,7 +181,10 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// Returns name, type and value of a field value.
-    fn field_of(&self, value: &ExpressionValue) -> Option<(&'a str, &'static str, ExpressionValue)> {
+    pub(in crate::oql) fn field_of(
+        &self,
+        value: &ExpressionValue,
+    ) -> Option<(&'a str, &'static str, ExpressionValue)> {
         match value {
             ExpressionValue::Field(object, number) => {
                 let class = self.dump.graph.objects.class(*object)?;
@@ -197,7 +209,11 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    fn field_attribute(&self, value: &ExpressionValue, attribute: Attribute) -> ExpressionValue {
+    pub(in crate::oql) fn field_attribute(
+        &self,
+        value: &ExpressionValue,
+        attribute: Attribute,
+    ) -> ExpressionValue {
         let Some((name, kind, value)) = self.field_of(value) else { return ExpressionValue::Null };
         match attribute {
             Attribute::Name => ExpressionValue::Text(name.into()),
@@ -208,7 +224,7 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// Formats a field value as text: `int hash: 0`.
-    pub(super) fn field_text(&self, field: &ExpressionValue) -> Option<String> {
+    pub(in crate::oql) fn field_text(&self, field: &ExpressionValue) -> Option<String> {
         let (name, kind, value) = self.field_of(field)?;
         let said = match &value {
             ExpressionValue::Null => "null".to_owned(),
@@ -262,7 +278,7 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// Returns the sizes of objects.
-    pub(super) fn sizes(&self) -> &Sizes {
+    pub(in crate::oql) fn sizes(&self) -> &Sizes {
         self.sizes.get_or_init(|| Sizes::new(self.dump.summary, None))
     }
 }

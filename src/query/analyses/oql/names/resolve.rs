@@ -1,66 +1,39 @@
 //! Resolution of the names in expressions: fields, columns, attributes, methods.
 
 use std::collections::HashSet;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-use regex::{Regex, RegexBuilder};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use hprof_base::naming::suggestions;
 use hprof_index::model::summary::ClassNumber;
 
-use super::builtins::{self, CallTarget, cut};
-use super::code::{Code, CodeAggregate, CodeField, CodeStep, QuerySet, TestedKind};
-use super::error::OqlError;
-use super::evaluate::{EvaluatedRow, Evaluator};
-use super::group::has_aggregate;
-use super::selected::{Objects, SubqueryEvaluator};
-use super::tree::{Expression, ExpressionNode, Select, StepName, StepNode};
-use super::value::ExpressionValue;
+use super::builtins::{self, CallTarget, Method, cut};
+use super::constants::is_constant;
+use super::lookups::fields_hint;
+use super::patterns::mats_pattern;
+use crate::oql::code::{
+    AppliedCode, Code, CodeAggregate, CodeField, CodeStep, FieldLookup, FieldStep, ListCode, QuerySet,
+    TestedKind,
+};
+use crate::oql::error::OqlError;
+use crate::oql::evaluate::{EvaluatedRow, Evaluator};
+use crate::oql::group::has_aggregate;
+use crate::oql::selected::{Objects, SubqueryEvaluator};
+use crate::oql::tree::{
+    Expression, ExpressionNode, Function, FunctionNode, HeapFunction, Select, SelectSource, StepName,
+    StepNode,
+};
+use crate::oql::value::ExpressionValue;
 
-/// Maximum size of a compiled regular expression in bytes.
-const MAX_REGEX: usize = 4 << 20;
 /// Maximum number of different fields in one SELECT, and of regular expressions: each field has its own table.
-const MAX_FIELDS: usize = 256;
+pub(super) const MAX_FIELDS: usize = 256;
 /// Maximum number of values of a constant list that are compared one by one; a longer list becomes a set.
 const SHORT_LIST: usize = 8;
 
-/// Compiles a pattern that the whole text must match.
-pub(super) fn regex(pattern: &str, at: usize) -> Result<Regex, OqlError> {
-    let build = |pattern: &str| RegexBuilder::new(pattern).size_limit(MAX_REGEX).build();
-    // Compiled without the group first, which must not balance parentheses of the pattern.
-    build(pattern).and_then(|_| build(&format!(r"\A(?:{pattern})\z"))).map_err(|error| {
-        let said = error.to_string();
-        let last = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
-        OqlError::new(at, format!("`{}` is not a valid regular expression: {}", cut(pattern), cut(last)))
-    })
-}
-
-/// Returns the regular expression to which MAT converts a pattern: `$`, unless it is the last character, and `[]` are
-/// literal.
-pub(super) fn mats_pattern(pattern: &str) -> String {
-    let mut fixed = String::with_capacity(pattern.len());
-    let mut characters = pattern.chars().peekable();
-    while let Some(c) = characters.next() {
-        match c {
-            '\\' => {
-                fixed.push(c);
-                fixed.extend(characters.next());
-            }
-            '$' if characters.peek().is_some() => fixed.push_str(r"\$"),
-            '[' if characters.peek() == Some(&']') => {
-                characters.next();
-                fixed.push_str(r"\[\]");
-            }
-            c => fixed.push(c),
-        }
-    }
-    fixed
-}
-
 /// Meaning of names within an expression.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum NameScope<'r> {
+pub(in crate::oql) enum NameScope<'r> {
     /// Names are fields of objects of these classes, marked by class number.
     Fields(&'r [bool]),
     /// Names are columns of the rows.
@@ -73,7 +46,7 @@ pub(super) enum NameScope<'r> {
 
 impl<'r> NameScope<'r> {
     /// Returns the meaning of names for rows of a source with these classes.
-    pub(super) fn for_source(source: &'r Objects, classes: &'r [bool]) -> Self {
+    pub(in crate::oql) fn for_source(source: &'r Objects, classes: &'r [bool]) -> Self {
         match source.table().map(|table| table.columns.as_deref()) {
             None => Self::Fields(classes),
             Some(None) => Self::Values,
@@ -83,26 +56,52 @@ impl<'r> NameScope<'r> {
 }
 
 /// Resolver of the expressions of one SELECT.
-pub(super) struct Resolver<'r, 'o, 'a> {
-    evaluator: &'r Evaluator<'o, 'a>,
+pub(in crate::oql) struct Resolver<'r, 'o, 'a> {
+    pub(super) evaluator: &'r Evaluator<'o, 'a>,
     select: &'r Select,
     names: NameScope<'r>,
-    pub(super) ask: &'r dyn SubqueryEvaluator,
+    pub(in crate::oql) ask: &'r dyn SubqueryEvaluator,
     /// Aggregates in the resolved expressions.
-    pub(super) aggregates: Vec<CodeAggregate>,
+    pub(in crate::oql) aggregates: Vec<CodeAggregate>,
     fields: FxHashMap<String, Arc<CodeField>>,
-    patterns: usize,
+    /// Names that are known to be fields of rows.
+    row_fields: FxHashSet<String>,
+    pub(super) patterns: usize,
+    /// Functions and queries around the current expression, innermost last.
+    pub(in crate::oql) frames: Vec<NameFrame>,
+    /// Number of enclosing expressions in which a name may be missing.
+    lenient: u32,
+}
+
+/// Parameters of the function, or alias of the query, around an expression.
+#[derive(Debug, PartialEq)]
+pub(in crate::oql) enum NameFrame {
+    /// A function, by number.
+    Function(u32),
+    /// A query of the objects of a row, with its alias.
+    Query(Option<String>),
 }
 
 impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
-    pub(super) fn new(
+    pub(in crate::oql) fn new(
         evaluator: &'r Evaluator<'o, 'a>,
         select: &'r Select,
         names: NameScope<'r>,
         ask: &'r dyn SubqueryEvaluator,
     ) -> Self {
         let (aggregates, fields) = (Vec::new(), FxHashMap::default());
-        Self { evaluator, select, names, ask, aggregates, fields, patterns: 0 }
+        Self {
+            evaluator,
+            select,
+            names,
+            ask,
+            aggregates,
+            fields,
+            row_fields: FxHashSet::default(),
+            patterns: 0,
+            frames: Vec::new(),
+            lenient: 0,
+        }
     }
 
     fn boxed_code(&mut self, node: &ExpressionNode) -> Result<Box<Code>, OqlError> {
@@ -114,7 +113,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
     }
 
     /// Resolves the names in a condition.
-    pub(super) fn condition(&mut self, node: &ExpressionNode) -> Result<Code, OqlError> {
+    pub(in crate::oql) fn condition(&mut self, node: &ExpressionNode) -> Result<Code, OqlError> {
         if !is_condition(node) {
             let text = "WHERE needs a condition, and this is a value; compare it with another value";
             return Err(OqlError::new(node.start, text));
@@ -123,7 +122,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
     }
 
     /// Resolves the names in an expression. Subexpressions with the same value for all rows are replaced by the value.
-    pub(super) fn code(&mut self, node: &ExpressionNode) -> Result<Code, OqlError> {
+    pub(in crate::oql) fn code(&mut self, node: &ExpressionNode) -> Result<Code, OqlError> {
         let code = self.resolve(node)?;
         Ok(if is_constant(&code) {
             Code::Value(self.evaluator.value(&code, &EvaluatedRow::new(u32::MAX, &[], None)))
@@ -141,12 +140,30 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
             Expression::Char(unit) => Code::Value(ExpressionValue::Char(*unit)),
             Expression::Text(text) => Code::Value(ExpressionValue::Text(text.as_str().into())),
             Expression::Snapshot => Code::Value(ExpressionValue::Snapshot),
-            Expression::Query(query) => Code::Value(self.ask.value(query)?),
-            Expression::Row => self.row(node.start)?,
+            Expression::Query(query) => match self.row_query(query)? {
+                Some(code) => code,
+                None => Code::Value(self.ask.value(query)?),
+            },
+            Expression::Row => match self.frames.last() {
+                Some(NameFrame::Query(_)) => Code::Parameter(0, 0),
+                _ => self.row(node.start)?,
+            },
+            Expression::Name(name) if self.query_depth(name).is_some() => {
+                Code::Parameter(self.query_depth(name).unwrap_or(0), 0)
+            }
             Expression::Name(name) if self.is_alias(name) => self.row(node.start)?,
+            Expression::Name(name) if matches!(self.frames.last(), Some(NameFrame::Query(_))) => {
+                let step = CodeStep::Field(self.field_step(name, node.start, false)?);
+                Code::Path(Box::new(Code::Parameter(0, 0)), vec![step])
+            }
             Expression::Name(name) => {
                 match self.column(name).or_else(|| self.ask.bound(name).map(Code::Value)) {
                     Some(column) => column,
+                    None if matches!(self.names, NameScope::Nothing)
+                        && (self.is_script() || !self.frames.is_empty()) =>
+                    {
+                        return Err(self.unknown_name(name, node.start));
+                    }
                     None => {
                         let row = Box::new(self.row_named(name, node.start)?);
                         Code::Path(row, vec![CodeStep::Field(self.row_field(name, node.start)?)])
@@ -163,7 +180,13 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                 self.aggregates.push(CodeAggregate { what: *what, of });
                 Code::Aggregate(self.aggregates.len() - 1)
             }
-            Expression::Coalesce(of) => Code::Coalesce(self.codes(of)?),
+            Expression::Coalesce(of) => {
+                // Each of them may exist in some objects only.
+                self.lenient += 1;
+                let codes = self.codes(of);
+                self.lenient -= 1;
+                Code::Coalesce(codes?)
+            }
             Expression::Not(of) => Code::Not(self.boxed_code(of)?),
             Expression::Negate(of) => Code::Negate(self.boxed_code(of)?),
             Expression::All(of) => Code::All(self.codes(of)?),
@@ -189,37 +212,82 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                 }
             }
             Expression::InQuery(of, query, is_negated) => {
+                if let Some(list) = self.row_query(query)? {
+                    return Ok(Code::In(self.boxed_code(of)?, vec![list], *is_negated));
+                }
                 let found = self.ask.query_set(query)?;
                 Code::InFound(self.boxed_code(of)?, found, *is_negated)
             }
             Expression::Is(of, class, at) => Code::Is(self.boxed_code(of)?, self.kind(class, *at)?),
+            Expression::Parameter(number, slot, name) => {
+                let at = self.frames.iter().rev().position(|frame| *frame == NameFrame::Function(*number));
+                let depth = at.and_then(|at| u32::try_from(at).ok());
+                Code::Parameter(depth.ok_or_else(|| self.unknown_name(name, node.start))?, *slot)
+            }
+            Expression::Choose(of) => {
+                let [condition, value, other] = &**of;
+                Code::Choose(Box::new([self.code(condition)?, self.code(value)?, self.code(other)?]))
+            }
+            Expression::Record(values) => {
+                let names = values.iter().map(|(name, _)| name.as_str().into()).collect();
+                let codes = values.iter().map(|(_, node)| self.code(node)).collect::<Result<_, _>>()?;
+                Code::Record(names, codes)
+            }
+            Expression::Array(values) => Code::Array(self.codes(values)?),
+            Expression::Test(of, pattern, flags) => {
+                let regex = self.search_pattern(pattern, flags, node.start)?;
+                Code::Test(self.boxed_code(of)?, regex)
+            }
+            Expression::List(function, lists, applied) => {
+                let lists = self.codes(lists)?;
+                let applied = applied.as_ref().map(|applied| self.applied_code(applied)).transpose()?;
+                Code::List(Box::new(ListCode { function: *function, lists, applied, at: node.start }))
+            }
+            Expression::Heap(function, arguments) => {
+                Code::Heap(*function, self.codes(arguments)?, node.start)
+            }
         })
     }
 
-    fn is_alias(&self, name: &str) -> bool {
-        self.select.from.alias.as_deref() == Some(name)
+    /// Resolves the names in a function for the items of a list.
+    fn applied_code(&mut self, function: &FunctionNode) -> Result<AppliedCode, OqlError> {
+        self.frames.push(NameFrame::Function(function.number));
+        let body = self.code(&function.body);
+        self.frames.pop();
+        Ok(AppliedCode { slots: function.slots, body: body?, compared: function.compared })
     }
 
-    /// Compiles a regular expression, unless there are too many.
-    fn pattern(&mut self, pattern: &str, at: usize) -> Result<Regex, OqlError> {
-        self.patterns += 1;
-        if self.patterns > MAX_FIELDS {
-            return Err(OqlError::new(
-                at,
-                format!("a SELECT can have at most {MAX_FIELDS} regular expressions"),
-            ));
+    /// Returns the number of frames between an expression and the query with this alias.
+    pub(in crate::oql) fn query_depth(&self, name: &str) -> Option<u32> {
+        let is_query = |frame: &NameFrame| matches!(frame, NameFrame::Query(Some(alias)) if alias == name);
+        let at = self.frames.iter().rev().position(is_query)?;
+        u32::try_from(at).ok()
+    }
+
+    /// Returns whether the query has no FROM.
+    fn is_script(&self) -> bool {
+        matches!(self.select.from.source, SelectSource::Expressions(_))
+    }
+
+    /// Creates the error for a name where there is no row.
+    fn unknown_name(&self, name: &str, at: usize) -> OqlError {
+        if let Some(instead) = builtins::no_script(name) {
+            return OqlError::new(at, instead);
         }
-        // Rules resolve their queries again for each object.
-        let patterns = || self.evaluator.patterns.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = patterns().get(pattern) {
-            return Ok(known.clone());
-        }
-        let compiled = regex(pattern, at)?;
-        let mut known = patterns();
-        if known.len() < MAX_FIELDS {
-            known.insert(pattern.into(), compiled.clone());
-        }
-        Ok(compiled)
+        let name = cut(name);
+        let text = match self.frames.is_empty() {
+            true => format!(
+                "unknown name {name}: without FROM there is no row; add FROM and a class, or name a class with heap.findClass(\"...\")"
+            ),
+            false => format!(
+                "unknown name {name}; the item is it, as in 'it.size > 3', or the parameter of the function"
+            ),
+        };
+        OqlError::new(at, text)
+    }
+
+    pub(in crate::oql) fn is_alias(&self, name: &str) -> bool {
+        self.select.from.alias.as_deref() == Some(name)
     }
 
     /// Returns the code for the row itself.
@@ -285,6 +353,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
     }
 
     fn path(&mut self, base: &ExpressionNode, steps: &[StepNode]) -> Result<Code, OqlError> {
+        let node = base;
         let mut steps = steps;
         let column = match steps.split_first() {
             Some((first, rest)) => self.column_of(base, first)?.inspect(|_| steps = rest),
@@ -299,13 +368,22 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
             Code::Path(base, codes) => (base, codes),
             code => (Box::new(code), Vec::new()),
         };
+        // `name` of a class object that jhat's functions return is its name, not a static field.
+        let mut is_property = matches!(
+            node.expression,
+            Expression::Call(Function::ClassOf, _) | Expression::Heap(HeapFunction::FindClass, _)
+        ) || matches!(self.frames.last(), Some(NameFrame::Function(_)));
         for step in steps {
             let of_row = codes.is_empty() && matches!(*base, Code::Row);
             match &step.what {
                 StepName::Field(name) if of_row => {
-                    codes.push(CodeStep::Field(self.row_field(name, step.at)?))
+                    codes.push(CodeStep::Field(self.row_field(name, step.at)?));
+                    is_property |= name == "clazz";
                 }
-                StepName::Field(name) => codes.push(CodeStep::Field(self.field(name, step.at)?)),
+                StepName::Field(name) => {
+                    codes.push(CodeStep::Field(self.field_step(name, step.at, is_property)?));
+                    is_property |= matches!(name.as_str(), "clazz" | "superclass");
+                }
                 StepName::Attribute(name) => {
                     codes.push(CodeStep::Attribute(builtins::attribute(name, step.at)?))
                 }
@@ -320,7 +398,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                     // A path of fields, as in MAT.
                     ("resolveValue", [ExpressionNode { expression: Expression::Text(path), .. }]) => {
                         for name in path.split('.') {
-                            codes.push(CodeStep::Field(self.field(name, step.at)?));
+                            codes.push(CodeStep::Field(self.field_step(name, step.at, false)?));
                         }
                     }
                     ("matches" | "resolveValue", [_]) => {
@@ -329,7 +407,13 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                     (name, arguments) => {
                         codes.push(match builtins::method(name, arguments.len(), step.at)? {
                             CallTarget::Attribute(attribute) => CodeStep::Attribute(attribute),
-                            CallTarget::Method(method) => CodeStep::Method(method, self.codes(arguments)?),
+                            CallTarget::Method(method) => {
+                                let found = match method {
+                                    Method::Get => self.lookup("get()", step.at),
+                                    _ => None,
+                                };
+                                CodeStep::Method(method, self.codes(arguments)?, found)
+                            }
                         })
                     }
                 },
@@ -357,13 +441,23 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         Ok(field)
     }
 
-    /// Resolves a field of the row itself; returns an error if no row can have the field.
-    fn row_field(&mut self, name: &str, at: usize) -> Result<Arc<CodeField>, OqlError> {
-        let known = self.fields.contains_key(name);
-        let NameScope::Fields(classes) = self.names else { return self.field(name, at) };
+    /// Resolves a name after a dot.
+    fn field_step(&mut self, name: &str, at: usize, is_property: bool) -> Result<FieldStep, OqlError> {
+        Ok(FieldStep { field: self.field(name, at)?, is_property, found: self.lookup(name, at) })
+    }
+
+    /// Returns where the lookups of a name are recorded; `None` if it may be missing everywhere.
+    fn lookup(&self, name: &str, at: usize) -> Option<Arc<FieldLookup>> {
         // In a rule, a field that the object does not have is null.
-        if known || self.evaluator.bound.is_some() {
-            return self.field(name, at);
+        (self.lenient == 0 && self.evaluator.bound.is_none()).then(|| self.evaluator.lookup(name, at))
+    }
+
+    /// Resolves a field of the row itself; returns an error if no row can have the field.
+    fn row_field(&mut self, name: &str, at: usize) -> Result<FieldStep, OqlError> {
+        let NameScope::Fields(classes) = self.names else { return self.field_step(name, at, false) };
+        let checked = |field| FieldStep { field, is_property: false, found: None };
+        if self.row_fields.contains(name) || self.evaluator.bound.is_some() {
+            return self.field(name, at).map(checked);
         }
         let summary = self.evaluator.dump.summary;
         let of_class_objects = summary
@@ -376,46 +470,42 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         };
         let rows = || (0u32..).zip(classes).filter(|(_, row)| **row).map(|(number, _)| ClassNumber(number));
         // Static fields are looked up at run time.
+        if of_class_objects || rows().next().is_none() {
+            return self.field_step(name, at, false);
+        }
+        let declares = |name: &str| {
+            let has = |class| summary.fields(class).any(|(field, _)| field == name);
+            let declares: Vec<bool> = summary.classes().iter().map(has).collect();
+            let has = self.evaluator.inherit(declares);
+            rows().any(|class| has.get(class.0 as usize).copied().unwrap_or(false))
+        };
+        let is_string = |class: ClassNumber| self.evaluator.strings.get(class.0 as usize) == Some(&true);
         let is_known = match name {
             "length" => rows().any(is_array),
-            "size" => rows().any(|class| self.evaluator.is_collection(class)),
+            "size" | "elementCount" => rows().any(|class| self.evaluator.is_collection(class)),
+            "count" | "offset" => rows().any(is_string),
+            "clazz" => true,
             _ => false,
         };
-        if of_class_objects || rows().next().is_none() || is_known {
-            return self.field(name, at);
+        if is_known || declares(name) {
+            self.row_fields.insert(name.to_owned());
+            return self.field(name, at).map(checked);
         }
-        let declares: Vec<bool> = summary
-            .classes()
-            .iter()
-            .map(|class| summary.fields(class).any(|(field, _)| field == name))
-            .collect();
-        let has = self.evaluator.inherit(declares);
-        if rows().any(|class| has.get(class.0 as usize).copied().unwrap_or(false)) {
-            return self.field(name, at);
+        // Newer JDKs moved some fields of threads to another object.
+        if declares("holder") {
+            return self.field_step(name, at, false);
         }
         if let Some(instead) = builtins::no_script(name) {
             return Err(OqlError::new(at, instead));
         }
-        // Names of fields of the first rows' classes: a long chain of superclasses has too many.
-        let mut fields = Vec::new();
-        let upwards = rows().next().into_iter().flat_map(|class| summary.class_table().upwards(class));
-        for class in upwards.take(64).filter_map(|class| summary.class(class)) {
-            fields.extend(summary.fields(class).map(|(field, _)| field).take(1000));
-        }
-        let class = rows()
-            .next()
-            .and_then(|class| summary.class(class))
-            .map_or("", |class| summary.class_name(class));
-        let alias = self.select.from.alias.as_deref();
-        let what = match alias {
-            None => format!("{class} has no field {}", cut(name)),
-            Some(alias) => format!("{class} has no field {} (the alias is {})", cut(name), cut(alias)),
+        let class = rows().next();
+        let class_name =
+            class.and_then(|class| summary.class(class)).map_or("", |row| summary.class_name(row));
+        let what = match self.select.from.alias.as_deref() {
+            None => format!("{class_name} has no field {}", cut(name)),
+            Some(alias) => format!("{class_name} has no field {} (the alias is {})", cut(name), cut(alias)),
         };
-        let hint = if fields.is_empty() {
-            String::new()
-        } else {
-            format!("; {}", suggestions::did_you_mean_one_of(name, &fields, LISTED, "its fields are"))
-        };
+        let hint = class.map(|class| fields_hint(summary, class, name)).unwrap_or_default();
         Err(OqlError::new(at, what + &hint))
     }
 
@@ -423,9 +513,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
     fn constants(&self, codes: &[Code]) -> Option<QuerySet> {
         let values =
             || codes.iter().map(|code| if let Code::Value(value) = code { Some(value) } else { None });
-        let is_list = |value: &ExpressionValue| {
-            matches!(value, ExpressionValue::List(..) | ExpressionValue::Slice(_) | ExpressionValue::Many(_))
-        };
+        let is_list = |value: &ExpressionValue| value.is_listed();
         let worth = codes.len() > SHORT_LIST || values().flatten().any(is_list);
         if !worth || values().any(|value| value.is_none()) {
             return None;
@@ -456,6 +544,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
             });
         }
         let classes = self.evaluator.classes_named(class, at)?;
+        self.evaluator.check_interface(&classes, at)?;
         let marks = self.evaluator.with_subclasses(&classes);
         let numbers = (0u32..).zip(marks).filter(|(_, mark)| *mark).map(|(number, _)| ClassNumber(number));
         Ok(TestedKind::Classes(numbers.collect::<HashSet<_>>()))
@@ -463,7 +552,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
 }
 
 /// Maximum number of names that a message lists if none is similar to the requested one.
-const LISTED: usize = 12;
+pub(super) const LISTED: usize = 12;
 
 fn no_column(name: &str, columns: &[String], at: usize) -> OqlError {
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
@@ -483,28 +572,7 @@ fn is_condition(node: &ExpressionNode) -> bool {
             | Expression::Call(..)
             | Expression::Negate(_)
             | Expression::Arithmetic(..)
+            | Expression::Record(_)
+            | Expression::Array(_)
     )
-}
-
-/// Returns whether an expression is the same for all rows. Constant subexpressions must already be resolved to values.
-fn is_constant(code: &Code) -> bool {
-    let is_value = |code: &Code| matches!(code, Code::Value(_));
-    match code {
-        Code::Call(_, of) | Code::Not(of) | Code::Negate(of) => is_value(of),
-        Code::Like(of, ..) | Code::InFound(of, ..) | Code::Is(of, _) => is_value(of),
-        Code::Compare(left, _, right) => is_value(left) && is_value(right),
-        Code::Arithmetic(first, more) => is_value(first) && more.iter().all(|(_, code)| is_value(code)),
-        Code::All(of) | Code::Any(of) | Code::Coalesce(of) => of.iter().all(is_value),
-        Code::In(of, values, _) => is_value(of) && values.iter().all(is_value),
-        Code::Path(base, steps) => {
-            let is_step = |step: &CodeStep| match step {
-                CodeStep::Field(_) | CodeStep::Attribute(_) | CodeStep::Matches(_) => true,
-                CodeStep::Method(_, arguments) => arguments.iter().all(is_value),
-                CodeStep::Element(index) => is_value(index),
-                CodeStep::Slice(first, last) => is_value(first) && is_value(last),
-            };
-            is_value(base) && steps.iter().all(is_step)
-        }
-        Code::Value(_) | Code::Row | Code::Column(_) | Code::Aggregate(_) => false,
-    }
 }
