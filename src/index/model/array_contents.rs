@@ -388,7 +388,7 @@ mod tests {
     }
 
     /// Returns bytes of this length, of which the first are filled.
-    fn filled(length: usize, filled: usize) -> Vec<u8> {
+    fn partly_filled(length: usize, filled: usize) -> Vec<u8> {
         (0..length).map(|at| if at < filled { (at % 7 + 1) as u8 } else { 0 }).collect()
     }
 
@@ -415,31 +415,32 @@ mod tests {
 
     #[test]
     fn a_limit_is_where_arrays_of_many_lengths_end() {
-        let texts: Vec<_> = (1..100).map(|at| filled(at * 7, (at * 7).min(120))).collect();
+        let texts: Vec<_> = (1..100).map(|at| partly_filled(at * 7, (at * 7).min(120))).collect();
         assert_eq!(missing(&texts, &[]), limits(Some(120), None));
-        let ints: Vec<_> = (1..100).map(|at| filled(at * 32, (at * 32).min(80))).collect();
+        let ints: Vec<_> = (1..100).map(|at| partly_filled(at * 32, (at * 32).min(80))).collect();
         assert_eq!(missing(&texts, &ints), limits(Some(120), Some(20)));
         assert_eq!(missing(&texts, &ints).contents(), DumpContents::Limited);
         let cut = missing(&texts, &ints);
         assert!(cut.has_lost(BasicType::Byte, 121) && !cut.has_lost(BasicType::Char, 120));
         // Of the other types, 20 arrays must end at the limit if texts are complete.
-        let whole: Vec<_> = (1..100).map(|at| filled(at * 7, at * 7)).collect();
+        let whole: Vec<_> = (1..100).map(|at| partly_filled(at * 7, at * 7)).collect();
         assert_eq!(missing(&whole, &ints), limits(None, Some(20)));
         assert_eq!(missing(&whole, ints.get(..12).unwrap()), limits(None, None));
     }
 
     #[test]
     fn one_long_array_shows_that_there_is_no_limit() {
-        let mut texts: Vec<_> = (1..100).map(|at| filled(at * 7, (at * 7).min(120))).collect();
-        texts.push(filled(200_000, 199_990));
+        let mut texts: Vec<_> = (1..100).map(|at| partly_filled(at * 7, (at * 7).min(120))).collect();
+        texts.push(partly_filled(200_000, 199_990));
         assert_eq!(missing(&texts, &[]), limits(None, None));
     }
 
     #[test]
     fn buffers_of_one_length_are_no_limit() {
-        let texts = (1..100).map(|at| filled(at, at));
+        let texts = (1..100).map(|at| partly_filled(at, at));
         // Half full, or empty.
-        let buffers = (0..100).map(|_| filled(8192, 4000)).chain((0..500).map(|_| filled(65_536, 0)));
+        let buffers =
+            (0..100).map(|_| partly_filled(8192, 4000)).chain((0..500).map(|_| partly_filled(65_536, 0)));
         assert_eq!(missing(&texts.chain(buffers).collect::<Vec<_>>(), &[]), limits(None, None));
     }
 
@@ -458,17 +459,17 @@ mod tests {
     #[test]
     fn long_arrays_are_sampled() {
         let length = WINDOW * 100 + 3;
-        assert_eq!(filled_bytes(&filled(length, length)), length);
-        assert_eq!(filled_bytes(&filled(length, 0)), 0);
-        assert_eq!(filled_bytes(&filled(length, 10)), 10);
+        assert_eq!(filled_bytes(&partly_filled(length, length)), length);
+        assert_eq!(filled_bytes(&partly_filled(length, 0)), 0);
+        assert_eq!(filled_bytes(&partly_filled(length, 10)), 10);
         // Between two windows: the result is too low.
-        let half = filled_bytes(&filled(length, length / 2 + 9000));
+        let half = filled_bytes(&partly_filled(length, length / 2 + 9000));
         assert!(half > length / 2 - WINDOW && half <= length / 2 + 9000, "{half}");
     }
 
     #[test]
     fn order_and_threads_do_not_matter() {
-        let arrays: Vec<_> = (1..200).map(|at| filled(at * 5, (at * 5).min(50))).collect();
+        let arrays: Vec<_> = (1..200).map(|at| partly_filled(at * 5, (at * 5).min(50))).collect();
         let row = |fill: &ArrayFill| ArrayFill::from(&FillRow::from(fill));
         let see = |arrays: &mut dyn Iterator<Item = &Vec<u8>>| {
             let mut fill = ArrayFill::default();

@@ -82,7 +82,7 @@ struct LowIds<'m> {
 }
 
 impl LowIds<'_> {
-    fn other(&mut self, ObjectId(id): ObjectId) {
+    fn add_other(&mut self, ObjectId(id): ObjectId) {
         self.other_bits |= id;
         self.lowest_other = self.lowest_other.min(id);
     }
@@ -132,15 +132,15 @@ impl<'a> HeapVisitor<'a> for LowIds<'_> {
     }
 
     fn object_array(&mut self, record: ObjectArray<'a>) {
-        self.other(record.id);
+        self.add_other(record.id);
     }
 
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
-        self.other(record.id);
+        self.add_other(record.id);
     }
 
     fn class(&mut self, record: ClassDump<'a>) {
-        self.other(record.id);
+        self.add_other(record.id);
     }
 
     fn root(&mut self, _: usize, root: RootRecord) {
