@@ -17,10 +17,8 @@ impl Parser<'_> {
     pub(super) fn test(&mut self, pattern: &str, flags: &str) -> Result<ExpressionNode, OqlError> {
         let start = self.start();
         self.step();
-        if self.eat(".") {
-            if !self.eat_word("test") && !self.eat_word("exec") {
-                return Err(self.expected_error("test(text)"));
-            }
+        if self.eat(".") && !self.eat_word("test") && !self.eat_word("exec") {
+            return Err(self.expected_error("test(text)"));
         }
         if !self.eat("(") {
             return Err(self.expected_error("the text to search, as in /regex/.test(text)"));

@@ -115,8 +115,8 @@ fn table(columns: Vec<String>, rows: Vec<Box<[ExpressionValue]>>) -> (Option<Vec
 /// Returns names that differ from each other, as keys in JSON.
 fn distinct_names(names: &[Box<str>]) -> Vec<String> {
     let null = ExpressionNode { start: 0, end: 0, expression: Expression::Null };
-    let item = |name: &Box<str>| SelectItem { node: null.clone(), name: name.to_string() };
-    self::names(&names.iter().map(item).collect::<Vec<_>>())
+    let item = |name: &str| SelectItem { node: null.clone(), name: name.to_owned() };
+    self::names(&names.iter().map(|name| item(name)).collect::<Vec<_>>())
 }
 
 impl Resolver<'_, '_, '_> {
