@@ -29,8 +29,8 @@ const fn subject_means(subject: Subject) -> &'static str {
         }
         Subject::RootsLacking => "objects that only these roots hold count as unreachable, and may be alive",
         Subject::ContentsMissing => {
-            "texts are unknown beyond what is left; waste in contents, texts and credentials are looked for only in arrays \
-             that are complete"
+            "texts and credentials are unknown beyond what is left; waste in contents is looked for only in arrays that \
+             are complete"
         }
         Subject::FlattenedObjects => {
             "a flattened object has a size of 0 and one referrer; the JVM does not dump how it lays out the holders"

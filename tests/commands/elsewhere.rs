@@ -219,9 +219,11 @@ fn contents_that_were_removed_are_no_waste() {
             let rows = folder.json(&["waste", &path(form)])["rows"].as_array().unwrap().clone();
             rows.iter().find(|row| row["kind"] == kind).map_or(0, |row| row["wasted_bytes"].as_u64().unwrap())
         };
-        for kind in ["duplicate_strings", "duplicate_arrays", "constant_arrays"] {
-            // Empty texts are equal.
-            assert!(wasted("zeros", kind).max(wasted("marks", kind)) < 500, "{kind}");
+        for kind in ["duplicate_strings", "duplicate_arrays", "constant_arrays", "unused_array_ends"] {
+            assert!(wasted("whole", kind) > 0, "{kind}");
+            // Empty texts are equal, and builders state how much of their array they use.
+            let most = if kind == "unused_array_ends" { wasted("whole", kind) } else { 500 };
+            assert!(wasted("zeros", kind).max(wasted("marks", kind)) <= most, "{kind}");
             assert!(wasted("limit", kind) <= wasted("whole", kind), "{kind}");
         }
         assert!(wasted("limit", "duplicate_strings") > 0);
@@ -231,6 +233,13 @@ fn contents_that_were_removed_are_no_waste() {
             assert!(row["name"] == "(contents removed)" || row["name"] == "", "{row}");
         }
         assert_eq!(names("limit"), names("whole"));
+        // A name beyond the limit is cut.
+        let short: Vec<_> =
+            names("short").as_array().unwrap().iter().map(|row| row["name"].clone()).collect();
+        for (whole, short) in names("whole").as_array().unwrap().iter().zip(short) {
+            let whole = whole["name"].as_str().unwrap();
+            assert_eq!(short, whole.chars().take(16).collect::<String>(), "{whole}");
+        }
         let strings = folder.json(&["strings", &path("marks"), "--top", "5"]);
         assert!(strings["total"]["unreadable"].as_u64() > Some(1000), "{}", strings["total"]);
         assert_eq!(strings["total"]["distinct"], 1, "only the empty text is known");
@@ -253,7 +262,7 @@ fn flattened_objects_are_part_of_their_holders() {
         let found = folder.json(&["doctor", &dump])["rows"].to_string();
         let flat = truth["flat_objects"].as_u64().unwrap();
         let objects = if flat == 1 { "object is" } else { "objects are" };
-        let text = format!("{flat} value {objects} flattened");
+        let text = format!("{flat} value {objects} flattened into");
         assert_eq!(found.contains(&text), flat > 0, "{name}: {found}");
         assert_eq!(found.contains("flattened"), flat > 0, "{name}: {found}");
         let is_within = |object: &serde_json::Value, key: &str| {
@@ -311,4 +320,25 @@ fn reachable_objects_are_counted_by_class() {
         (&reachable["reachable_objects"], &reachable["reachable_bytes"])
     );
     assert!(sum("objects") > 10, "{reachable}");
+}
+
+#[test]
+fn filler_is_no_waste() {
+    let folder = Folder::new();
+    let dump = folder.write("jdk25.hprof", sample("jdk/jdk25"));
+    let unreachable = folder.run(&["histo", &dump, "--unreachable", "--format", "json", "--top", "0"]);
+    let text = stderr(&unreachable);
+    let json: serde_json::Value = serde_json::from_slice(&unreachable.stdout).unwrap();
+    let rows = json["rows"].as_array().unwrap();
+    let ints = rows.iter().find(|row| row["class"] == "int[]").unwrap();
+    let count = ints["instances"].as_u64().unwrap();
+    assert!(count > 100 && text.contains("unreachable int[]"), "{text}");
+    let sum = |key: &str| rows.iter().map(|row| row[key].as_u64().unwrap()).sum::<u64>();
+    let waste = folder.json(&["waste", &dump, "--kind", "unreachable"]);
+    let row = &waste["rows"][0];
+    assert_eq!(row["objects"], sum("instances") - count, "{row}");
+    assert_eq!(row["wasted_bytes"], sum("shallow_bytes") - ints["shallow_bytes"].as_u64().unwrap(), "{row}");
+    // Older JVMs dump no filler as int[].
+    let dump = folder.write("jdk17-all.hprof", sample("jdk/jdk17-all"));
+    assert!(!stderr(&folder.run(&["histo", &dump, "--unreachable"])).contains("filler"));
 }

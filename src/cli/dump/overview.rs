@@ -154,7 +154,7 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
     let answer = Answer::new(columns(), [facts]).with_summary(&summary_columns(), &headline);
     let answer = above.into_iter().fold(answer, Answer::with_section_above).with_section_below(under);
     session.show_as(cx, "overview", args.output.format(), style, answer)?;
-    messages::about_contents(cx, session.heap.summary(), args.input.quiet);
+    messages::about_contents(cx, &session.heap, args.input.quiet);
     Ok(outcome)
 }
 

@@ -117,7 +117,7 @@ pub(crate) fn run(cx: &RunContext, args: &SecretsArgs) -> anyhow::Result<Outcome
             session.show_as(cx, "secrets", format, style, answer(args, &found, &rows, format))?;
         }
     }
-    messages::about_contents(cx, session.heap.summary(), args.input.quiet);
+    messages::about_contents(cx, &session.heap, args.input.quiet);
     if !args.input.quiet {
         if found.omitted > 0 {
             let count = group_digits(found.omitted);

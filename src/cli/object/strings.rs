@@ -153,12 +153,12 @@ pub(crate) fn run(cx: &RunContext, args: &StringsArgs) -> anyhow::Result<Outcome
     })?;
     let rows = args.input.with_threads(|| show(cx, args, &session, &found, kept))??;
     let summary = session.heap.summary();
-    messages::about_contents(cx, summary, args.input.quiet);
+    messages::about_contents(cx, &session.heap, args.input.quiet);
     if !args.input.quiet && found.totals.unreadable > 0 {
         let why = match summary.missing_contents().contents() {
             DumpContents::Complete => "their value is null, not an array of characters, or not in the dump",
             _ => {
-                "it was removed or cut, or their value is null, not an array of characters, or not in the dump"
+                "their text was removed or cut, or their value is null, not an array of characters, or not in the dump"
             }
         };
         cx.emit("note", &format!("{} Strings have no text: {why}", group_digits(found.totals.unreadable)));

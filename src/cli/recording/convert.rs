@@ -156,7 +156,7 @@ fn of_flight(
         if let (Some(event), None) = (args.event, &profile.samples) {
             note(&format!("the recording contains no {} events", event.name()));
         }
-        let notes = [recorded.lost_samples_note(args.event, false), recorded.uncounted_states_note()];
+        let notes = [recorded.lost_samples_note(args.event, false), recorded.uncounted_states_note(false)];
         notes.iter().flatten().for_each(|text| note(text));
     }
     let report = ReportInput { heap: None, profile, thread_events };

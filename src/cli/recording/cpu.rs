@@ -222,7 +222,7 @@ fn note_events(cx: &RunContext, recorded: &RecordedProfile, facts: &FlightFacts,
         .collect();
     let wanted = args.event.map_or("CPU samples", SampleEvent::name);
     let others = others.join(" and ");
-    if let Some(note) = recorded.uncounted_states_note().filter(|_| args.state.is_empty()) {
+    if let Some(note) = recorded.uncounted_states_note(false).filter(|_| args.state.is_empty()) {
         args.input.note(cx, &format!("{note} (--state selects states)"));
     }
     let uncounted = uncounted_states(facts, args);

@@ -324,7 +324,7 @@ fn note_lost(cx: &RunContext, args: &FlamegraphArgs, files: &[OpenedRecording], 
         if drawn == Some(StackWeight::Cpu) || are_missing && are_wanted {
             let lost = file.recorded.lost_samples_note(None, files.len() > 1);
             lost.iter().for_each(|lost| file.input.note(cx, lost));
-            let uncounted = file.recorded.uncounted_states_note();
+            let uncounted = file.recorded.uncounted_states_note(files.len() > 1);
             uncounted.iter().for_each(|uncounted| file.input.note(cx, uncounted));
         }
     }

@@ -115,9 +115,10 @@ pub(crate) fn account(heap: &Heap) -> String {
 }
 
 /// Prints a note if contents of primitive arrays are missing, for commands whose answers depend on them.
-pub(crate) fn about_contents(cx: &RunContext, summary: &Summary, quiet: bool) {
-    if let Some(missing) = doctor::describe_missing(summary.missing_contents()).filter(|_| !quiet) {
-        cx.emit("note", &missing);
+pub(crate) fn about_contents(cx: &RunContext, heap: &Heap, quiet: bool) {
+    let missing = doctor::describe_missing(heap.summary().missing_contents());
+    if let Some(missing) = missing.filter(|_| !quiet) {
+        cx.emit("note", &format!("{}: {missing}", heap.path().display()));
         cx.emit("hint", advice::finding(Subject::ContentsMissing));
     }
 }

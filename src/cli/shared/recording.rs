@@ -328,8 +328,8 @@ impl RecordedProfile {
         (lost > 0).then(|| format!("{file}the JVM lost {count} {event} events, which are not counted"))
     }
 
-    /// Returns a note that only the samples in some states are counted; `None` if all are.
-    pub(crate) fn uncounted_states_note(&self) -> Option<String> {
+    /// Returns a note that only the samples in some states are counted; `None` if all are. Names the file if `names_file` is set.
+    pub(crate) fn uncounted_states_note(&self, names_file: bool) -> Option<String> {
         let counted = self.profile.samples.as_ref().and_then(|samples| samples.event)?;
         let of_event = || self.sample_states().iter().filter(|state| state.event == counted);
         let text = |is_counted| {
@@ -341,7 +341,8 @@ impl RecordedProfile {
         };
         let kind = if of_event().any(|state| state.is_wall_clock) { "wall-clock samples" } else { "samples" };
         let (shown, others) = (text(true), text(false));
-        (!others.is_empty()).then(|| format!("counted {kind}: {shown}; not counted: {others}"))
+        let file = if names_file { format!("{}: ", self.path) } else { String::new() };
+        (!others.is_empty()).then(|| format!("{file}counted {kind}: {shown}; not counted: {others}"))
     }
 
     /// Returns the numbers of CPU samples by event type and state of the thread; none for other files.

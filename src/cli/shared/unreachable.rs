@@ -31,7 +31,11 @@ pub(crate) fn note(cx: &RunContext, session: &Session, input: &Input, covers: Re
         ReachableScope::Reachable => "not included in this answer",
         ReachableScope::RetainedSizes => "not part of any retained size",
     };
-    let filler = described_filler(session).map(|filler| format!(" ({filler})")).unwrap_or_default();
+    let filler = filler(session).map(|Filler(filler)| {
+        let (objects, bytes) = (group_digits(filler.objects), human_bytes(filler.shallow_bytes));
+        format!(" (of which {bytes} in {objects} int[] are garbage or filler)")
+    });
+    let filler = filler.unwrap_or_default();
     let path = quoted_path(spool::original_path(session.heap.path()));
     cx.emit(
         "note",
@@ -43,15 +47,19 @@ pub(crate) fn note(cx: &RunContext, session: &Session, input: &Input, covers: Re
 
 /// Prints a note if some of the unreachable objects that a result lists may be filler of the JVM.
 pub(crate) fn note_filler(cx: &RunContext, session: &Session, quiet: bool) {
-    if let Some(filler) = described_filler(session).filter(|_| !quiet) {
-        cx.emit("note", &format!("{filler}: JDK 20 and later dump filler of unused memory as int[]"));
+    if let Some(Filler(filler)) = filler(session).filter(|_| !quiet) {
+        let (objects, bytes) = (group_digits(filler.objects), human_bytes(filler.shallow_bytes));
+        cx.emit(
+            "note",
+            &format!(
+                "{objects} unreachable int[] ({bytes}) are garbage or filler: JDK 20 and later dump filler of unused memory \
+                 as int[]"
+            ),
+        );
     }
 }
 
-/// Describes the unreachable objects that are garbage or filler; `None` if there are none.
-fn described_filler(session: &Session) -> Option<String> {
-    let Filler(counts) = Filler::new(session.heap.summary(), &session.graph);
-    let bytes = human_bytes(counts.shallow_bytes);
-    (counts.objects > 0)
-        .then(|| format!("{bytes} of it, in {} int[], are garbage or filler", group_digits(counts.objects)))
+/// Returns the unreachable objects that are garbage or filler; `None` if there are none.
+fn filler(session: &Session) -> Option<Filler> {
+    Some(Filler::new(session.heap.summary(), &session.graph)).filter(|filler| filler.0.objects > 0)
 }

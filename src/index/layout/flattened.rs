@@ -12,8 +12,6 @@ use hprof_values::BasicType;
 
 /// Maximum nesting of flattened objects.
 const MAX_DEPTH: u32 = 32;
-/// Maximum number of superclasses with fields.
-const MAX_SUPERCLASSES: usize = 256;
 
 /// Arrays of a class whose elements are flattened.
 #[derive(Debug, Clone)]
@@ -76,15 +74,21 @@ struct Payloads<'s> {
 
 impl Payloads<'_> {
     fn payload(&mut self, class: ClassNumber, depth: u32) -> FieldCounts {
-        if let Some(known) = self.known.get(class.0 as usize).copied().flatten() {
-            return known;
-        }
         let table = self.summary.class_table();
-        let chain = std::iter::successors(Some(class), |class| table.superclass_with_fields(*class));
-        let mut counts = FieldCounts::default();
-        for declaring in chain.take(MAX_SUPERCLASSES) {
-            let Some(declared) = self.declared.get(declaring.0 as usize) else { continue };
-            counts.add_all(declared);
+        // Superclasses first: each class adds its own fields to those of the next superclass, once.
+        let (mut line, mut counts) = (Vec::new(), FieldCounts::default());
+        let mut next = Some(class);
+        while let Some(class) = next {
+            if let Some(known) = self.known.get(class.0 as usize).copied().flatten() {
+                counts = known;
+                break;
+            }
+            line.push(class);
+            next = table.superclass_with_fields(class);
+        }
+        for declaring in line.into_iter().rev() {
+            let declared = self.declared.get(declaring.0 as usize).copied().unwrap_or_default();
+            counts.add_all(&declared);
             let rows = &self.summary.tables().flat_fields;
             let first = rows.partition_point(|row| row.class.get() < declaring.0);
             let rows = rows.get(first..).unwrap_or_default();
@@ -94,9 +98,9 @@ impl Payloads<'_> {
                     replace(&mut counts, &payload);
                 }
             }
-        }
-        if let Some(known) = self.known.get_mut(class.0 as usize) {
-            *known = Some(counts);
+            if let Some(known) = self.known.get_mut(declaring.0 as usize) {
+                *known = Some(counts);
+            }
         }
         counts
     }
@@ -133,7 +137,7 @@ impl FlatArrayClass {
 
     /// Returns by how many bytes all arrays of the class are larger, or smaller, than arrays of references.
     pub(crate) fn difference(&self, layout: &Layout) -> i128 {
-        // Padding depends on the length modulo 64 only.
+        // Padding depends on the length modulo 64 only, for alignments up to 64 elements.
         let (flat, references) = (
             measured::array_bytes(
                 layout,

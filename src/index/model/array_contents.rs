@@ -127,11 +127,11 @@ impl ArrayFill {
         self.raise(other.longest);
         other.raise(self.longest);
         for (cut, more) in self.near.iter_mut().zip(other.near) {
-            cut.count += more.count;
+            cut.count = cut.count.saturating_add(more.count);
             cut.lengths |= more.lengths;
         }
         for (count, more) in self.zero_ends.iter_mut().zip(other.zero_ends) {
-            *count += more;
+            *count = count.saturating_add(more);
         }
         self.value = match (self.value, other.value) {
             (ElementValue::None, value) | (value, ElementValue::None) => value,
@@ -148,7 +148,7 @@ impl ArrayFill {
         let above = (0u32..).zip(self.zero_ends).filter(|(log, _)| 1 << log > self.longest);
         for (log, count) in above {
             let shortest = 1u64 << log;
-            arrays += count;
+            arrays = u64::saturating_add(arrays, count);
             let beyond = shortest - u64::from(self.longest);
             elements = elements.saturating_add(u64::saturating_mul(count, beyond));
         }
@@ -162,7 +162,7 @@ impl ArrayFill {
         let lengths = self.near.iter().fold(0, |all, cut| all | cut.lengths);
         let is_cut = arrays >= MIN_ARRAYS
             && elements >= MIN_LOST
-            && self.near.iter().map(|cut| cut.count).sum::<u64>() >= filled_to_limit
+            && self.near.iter().fold(0, |sum: u64, cut| sum.saturating_add(cut.count)) >= filled_to_limit
             && u64::from(lengths.count_ones()) >= filled_to_limit.min(MIN_LENGTHS);
         is_cut.then_some(self.longest)
     }
@@ -226,7 +226,8 @@ fn filled_bytes(elements: &[u8]) -> usize {
             return end - zeros;
         }
     }
-    let start = elements.get(..WINDOW).unwrap_or_default();
+    // Most arrays that are filled partly are filled at their start.
+    let start = elements.get(..elements.len() / WINDOWS).unwrap_or_default();
     start.len() - zeros_at_end(start)
 }
 
@@ -308,8 +309,9 @@ impl ArrayGroup {
     fn add(&mut self, fill: &ArrayFill, lengths: &Lengths<PRIMITIVE_LENGTHS>) {
         self.fill.merge(fill);
         // Lengths are counted modulo 256: arrays of 256 elements cannot be told from empty ones.
-        self.arrays += lengths.count() - lengths.by_length.first().copied().unwrap_or(0);
-        self.elements += lengths.elements;
+        let counts = lengths.by_length.iter().skip(1);
+        self.arrays = counts.fold(self.arrays, |sum, count| sum.saturating_add(*count));
+        self.elements = self.elements.saturating_add(lengths.elements);
         self.is_uniform &= lengths.elements == 0 || matches!(fill.value, ElementValue::One(_));
     }
 }

@@ -321,7 +321,7 @@ impl<'a> HeapVisitor<'a> for Describer<'a> {
         self.class = self.class_number(record.class);
         let Some(plan) = shared.plans.plan(ClassNumber(self.class)) else { return };
         self.units = shared.plans.instance(plan, record.fields) >> shared.unit_bits;
-        if record.id.0 <= shared.last_flat {
+        if record.id.0.wrapping_sub(1) < shared.last_flat {
             // Its bytes are part of its holder.
             self.units = 0;
         }

@@ -195,6 +195,6 @@ impl<'a> ObjectReader<'a> {
         };
         let (array, part) = places.read(fields.bytes(), self.id_size)?;
         let (element, elements) = self.primitives(self.graph.objects.addresses.index_of(array)?)?;
-        Some(part.characters(element, elements)?.unless_removed(self.summary.missing_contents()))
+        part.characters_left(element, elements, self.summary.missing_contents())
     }
 }

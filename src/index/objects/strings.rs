@@ -63,6 +63,11 @@ impl<'a> Characters<'a> {
         }
     }
 
+    /// Returns `true` if the characters were removed from the dump.
+    pub fn are_removed(&self) -> bool {
+        matches!(self, Self::Removed(_))
+    }
+
     /// Returns the text, up to `most` characters. An unpaired surrogate is written as `\udXXX`.
     pub fn text(&self, most: usize) -> String {
         let mut text = String::new();
@@ -118,6 +123,24 @@ impl StringPart {
             BasicType::Byte => Characters::Latin1(elements),
             _ => return None,
         })
+    }
+
+    /// Returns the characters in an array of which contents may be missing: only those that are left if there is a limit, and
+    /// [`Characters::Removed`] if nothing is left.
+    pub fn characters_left(
+        self,
+        element: BasicType,
+        elements: &[u8],
+        missing: MissingContents,
+    ) -> Option<Characters<'_>> {
+        let width = if element == BasicType::Char { 2 } else { 1 };
+        let left = match missing.limit(element) {
+            None | Some(0) => elements.len(),
+            Some(limit) => (limit as usize).saturating_mul(width).min(elements.len()),
+        };
+        let cut = elements.get(..left).and_then(|left| self.characters(element, left));
+        // A range of an array that is beyond the limit.
+        Some(cut.or_else(|| self.characters(element, elements))?.unless_removed(missing))
     }
 
     /// Returns `true` if it is a proper range of an array of chars.

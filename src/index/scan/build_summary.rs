@@ -192,7 +192,8 @@ fn facts(
         created_ms: header.created_ms.into(),
         dump_bytes: (bytes.len() as u64).into(),
         id_bits: scan.flat.map_or(scan.id_bits, |flat| flat.other_bits).into(),
-        last_flat_id: scan.flat.map_or(0, |flat| flat.last).into(),
+        // Which of several records with one ID counts is not known here: nothing is flattened then.
+        last_flat_id: scan.flat.filter(|_| scan.replaced == 0).map_or(0, |flat| flat.last).into(),
         class_objects: classes.class_objects().into(),
         repeated_objects: scan.replaced.into(),
         heap_dumps: small(contents.dumps.len()).into(),

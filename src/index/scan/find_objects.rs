@@ -93,9 +93,7 @@ impl<'a> Lookup<'a> {
                 let FoundObject::Primitives { element, elements } = arrays.get(&array)? else {
                     return None;
                 };
-                // Of a text whose end was removed, only the start is a text.
-                let left = missing.limit(*element).map_or(max_chars, |limit| max_chars.min(limit as usize));
-                let units = part.characters(*element, elements)?.units().take(left);
+                let units = part.characters_left(*element, elements, missing)?.units().take(max_chars);
                 let text = char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER));
                 Some((string, text.collect()))
             })

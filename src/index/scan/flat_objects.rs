@@ -18,7 +18,6 @@ use super::task::Task;
 use crate::model::measurements::{Lengths, OBJECT_LENGTHS};
 use crate::model::summary::{ClassIds, Summary};
 use crate::model::tables::{FlatArrayRow, FlatClassRow, FlatFieldRow};
-use crate::objects::fields::slots;
 use crate::records::chunks::{self, Plan};
 use crate::records::source::DumpBytes;
 use crate::storage::allowance::bytes;
@@ -38,7 +37,7 @@ pub(crate) struct FlatIds {
 }
 
 impl FlatIds {
-    /// Finds the flattened objects of a dump that has IDs which are no multiples of 8; `None` if there are none, as in dumps of
+    /// Finds the flattened objects of a dump that has IDs that are not multiples of 8; `None` if there are none, as in dumps of
     /// agents, which number all objects.
     ///
     /// # Errors
@@ -101,7 +100,7 @@ impl LowIds<'_> {
         alignments.find_map(|bits| self.last_for(1 << bits))
     }
 
-    /// Returns the highest marked ID that is no multiple of an alignment, if nearly all lower ones are marked too, but no
+    /// Returns the highest marked ID that is not a multiple of an alignment, if nearly all lower ones are marked too, but no
     /// multiple of the alignment.
     fn last_for(&self, alignment: u64) -> Option<u64> {
         let mut downwards = (1..=self.limit).rev();
@@ -171,7 +170,8 @@ impl FlatTables {
         ids: &ClassIds,
         last: u64,
     ) -> Self {
-        let none = || Holders::new(summary, ids, last);
+        let references = DeclaredReferences::new(summary);
+        let none = || Holders::new(summary, ids, &references, last);
         let holders = plan.chunks.par_iter().fold(none, |mut holders, chunk| {
             plan.walk(source, chunk, &mut holders, |_| {});
             holders
@@ -200,7 +200,7 @@ impl FlatTables {
         });
         let arrays = holders.arrays.iter().filter_map(|(class, array)| {
             Some(FlatArrayRow {
-                class: number(&ObjectId(*class))?.into(),
+                class: (*class).into(),
                 value_class: value_class(&array.sample)?.into(),
                 has_null: u8::from(array.has_null),
                 elements: array.lengths.elements.into(),
@@ -211,8 +211,7 @@ impl FlatTables {
                 }),
             })
         });
-        let mut arrays: Vec<FlatArrayRow> = arrays.collect();
-        arrays.sort_by_key(|row| row.class.get());
+        let arrays = arrays.collect();
         let classes = counts.into_iter();
         let classes =
             classes.map(|(class, objects)| FlatClassRow { objects: objects.into(), class: class.into() });
@@ -220,15 +219,23 @@ impl FlatTables {
     }
 }
 
-/// Maximum number of reference fields of a class that are examined, inherited ones included.
-const MAX_SLOTS: usize = 1 << 12;
+/// Offsets of the reference fields that each class declares, in the bytes of its own fields; by class number.
+struct DeclaredReferences(Vec<Box<[u32]>>);
 
-/// Reference field of a class: offset in an instance's bytes, and the class that declares it, with the number among its fields.
-#[derive(Debug, Clone, Copy)]
-struct ReferenceSlot {
-    at: usize,
-    class: u32,
-    field: u32,
+impl DeclaredReferences {
+    fn new(summary: &Summary) -> Self {
+        let id_size = summary.id_size();
+        let of_class = |class| {
+            let mut at = 0u32;
+            let starts = summary.raw_fields(class).map(|(_, kind)| {
+                let start = at;
+                at = at.saturating_add(u32::try_from(kind.dump_bytes(id_size)).unwrap_or(u32::MAX));
+                (kind, start)
+            });
+            starts.filter(|(kind, _)| *kind == BasicType::Object).map(|(_, start)| start).collect()
+        };
+        Self(summary.classes().iter().map(of_class).collect())
+    }
 }
 
 /// Flattened arrays of a class.
@@ -244,24 +251,25 @@ struct FlatArrays {
 struct Holders<'s> {
     summary: &'s Summary,
     ids: &'s ClassIds,
+    references: &'s DeclaredReferences,
     last: u64,
     id_size: IdSize,
-    slots: IdMap<ObjectId, Vec<ReferenceSlot>>,
     /// Number of flattened objects by class.
     classes: IdMap<ObjectId, u64>,
-    /// ID of an object in the field, by class number and number of the field.
+    /// ID of an object in the field, by class number and number of the field among the reference fields.
     fields: BTreeMap<(u32, u32), u64>,
-    arrays: BTreeMap<u64, FlatArrays>,
+    /// By class number.
+    arrays: BTreeMap<u32, FlatArrays>,
 }
 
 impl<'s> Holders<'s> {
-    fn new(summary: &'s Summary, ids: &'s ClassIds, last: u64) -> Self {
+    fn new(summary: &'s Summary, ids: &'s ClassIds, references: &'s DeclaredReferences, last: u64) -> Self {
         Self {
             summary,
             ids,
+            references,
             last,
             id_size: summary.id_size(),
-            slots: IdMap::default(),
             classes: IdMap::default(),
             fields: BTreeMap::new(),
             arrays: BTreeMap::new(),
@@ -270,25 +278,6 @@ impl<'s> Holders<'s> {
 
     fn is_flat(&self, id: u64) -> bool {
         id != 0 && id <= self.last
-    }
-
-    /// Returns the reference fields of a class.
-    fn reference_slots(summary: &Summary, ids: &ClassIds, class: ObjectId) -> Vec<ReferenceSlot> {
-        let Some(number) = ids.get(&class) else { return Vec::new() };
-        let (mut before, mut field) = (None, 0);
-        let numbered = slots(summary, *number).map(|slot| {
-            field = if before == Some(slot.class) { field + 1 } else { 0 };
-            before = Some(slot.class);
-            (slot, field)
-        });
-        let references = numbered.filter(|(slot, _)| slot.kind == BasicType::Object).take(MAX_SLOTS);
-        references
-            .map(|(slot, field)| ReferenceSlot {
-                at: slot.place.start() as usize,
-                class: slot.class.0,
-                field,
-            })
-            .collect()
     }
 
     fn merge(mut self, other: Self) -> Self {
@@ -318,22 +307,30 @@ impl<'a> HeapVisitor<'a> for Holders<'_> {
         if self.is_flat(record.id.0) {
             *self.classes.entry(record.class).or_default() += 1;
         }
-        let (summary, ids) = (self.summary, self.ids);
-        let slots = self.slots.entry(record.class);
-        let slots = slots.or_insert_with(|| Self::reference_slots(summary, ids, record.class));
-        for slot in slots.iter() {
-            let id = be_id(record.fields, slot.at, self.id_size).unwrap_or(0);
-            if id != 0 && id <= self.last {
-                let sample = self.fields.entry((slot.class, slot.field)).or_insert(id);
-                *sample = id.min(*sample);
+        let Some(class) = self.ids.get(&record.class) else { return };
+        let table = self.summary.class_table();
+        // Each level consumes bytes, so a long chain of superclasses ends with them.
+        let mut level = Some(*class);
+        let mut start = 0usize;
+        while let Some(class) = level.filter(|_| start < record.fields.len()) {
+            let declared = self.references.0.get(class.0 as usize).map_or(&[][..], |all| all);
+            for (field, at) in (0u32..).zip(declared) {
+                let Some(id) = be_id(record.fields, start + *at as usize, self.id_size) else { return };
+                if id != 0 && id <= self.last {
+                    let sample = self.fields.entry((class.0, field)).or_insert(id);
+                    *sample = id.min(*sample);
+                }
             }
+            start = start.saturating_add(usize::try_from(table.own_field_bytes(class)).unwrap_or(usize::MAX));
+            level = table.superclass_with_fields(class);
         }
     }
 
     fn object_array(&mut self, record: ObjectArray<'a>) {
         let mut ids = be_ids(record.elements, self.id_size);
         let Some(first) = ids.find(|id| !id.is_null()).filter(|id| self.is_flat(id.0)) else { return };
-        let array = self.arrays.entry(record.class.0).or_insert_with(|| FlatArrays {
+        let Some(class) = self.ids.get(&record.class) else { return };
+        let array = self.arrays.entry(class.0).or_insert_with(|| FlatArrays {
             sample: first.0,
             has_null: false,
             lengths: Lengths::default(),

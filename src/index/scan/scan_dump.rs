@@ -91,6 +91,7 @@ pub(crate) fn scan_dump(
             known: &preview,
             class_ids: &class_ids,
             stack_chunk: stack_chunk.map(|load| load.id),
+            last_flat: 0,
             progress,
         };
         progress.begin("reading objects", dump.bytes());
@@ -193,7 +194,8 @@ fn measure(task: &Task<'_>, set: &AddressSet, scan: &mut ScanResult) -> Result<(
     let all: usize = task.chunks.iter().map(|chunk| chunk.end - chunk.start).sum();
     let every = all.div_ceil(MEASURED_BYTES).max(1);
     let sample: Vec<_> = task.chunks.iter().copied().step_by(every).collect();
-    let task = Task { chunks: &sample, progress: &hprof_input::progress::Quiet, ..*task };
+    let last_flat = scan.flat.map_or(0, |flat| flat.last);
+    let task = Task { chunks: &sample, progress: &hprof_input::progress::Quiet, last_flat, ..*task };
     let Ok(measured) = parallel::scan(&task, Mode::Measure(set)) else {
         // The result must not depend on the available memory.
         return task.allowance.refusal().map_or(Ok(()), Err);

@@ -44,6 +44,8 @@ pub(crate) struct Task<'a> {
     pub(crate) class_ids: &'a [u64],
     /// ID of the class `jdk.internal.vm.StackChunk`, whose instances vary in size.
     pub(crate) stack_chunk: Option<ObjectId>,
+    /// Highest ID of a flattened object; 0 if there are none, or it is not known yet.
+    pub(crate) last_flat: u64,
     pub(crate) progress: &'a dyn Progress,
 }
 

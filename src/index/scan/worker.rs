@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use hprof_values::{ObjectId, TraceSerial};
+use hprof_values::{ObjectId, TraceSerial, be_ids};
 use zerocopy::little_endian::U64;
 
 use crate::storage::allowance::{Allowance, bytes, map_bytes};
@@ -289,7 +289,7 @@ impl<'a> Worker<'a> {
             self.highest = self.highest.max(id);
             self.collect(id);
         } else if let Some(bytes) = self.cursor.as_mut().and_then(|cursor| cursor.distance_to_next(id))
-            // Numbers of flattened objects are no addresses.
+            // Numbers of flattened objects are not addresses.
             && (id | bytes).trailing_zeros() >= 3
         {
             self.prev = Prev { id, what };
@@ -371,7 +371,13 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
                 self.counted.cut_object_arrays += 1;
             }
         }
-        let what = PreviousObject::Array { kind: 0, length: record.length };
+        // The size of an array of flattened objects says nothing about the layout.
+        let is_flat = self.task.last_flat > 0
+            && be_ids(record.elements, self.task.id_size)
+                .find(|id| !id.is_null())
+                .is_some_and(|id| id.0 <= self.task.last_flat);
+        let length = if is_flat { u32::MAX } else { record.length };
+        let what = PreviousObject::Array { kind: 0, length };
         self.object(record.id, record.trace, what, record.offset..record.end);
     }
 

@@ -40,7 +40,7 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let shown = new_input.with_threads(|| {
         let dumps = (source.old.dump()?, source.new.dump()?);
         for session in [&source.old, &source.new] {
-            messages::about_contents(cx, session.heap.summary(), new_input.quiet);
+            messages::about_contents(cx, &session.heap, new_input.quiet);
         }
         let found = StringCensus::compare((before, dumps.0), (after, dumps.1), keep, args.top.rows(format))?;
         show(cx, args, &source, &found, dumps)

@@ -101,7 +101,7 @@ struct LeaksReport {
     facts: HeapFacts,
     /// Shallow size in bytes of unreachable objects, and of all objects.
     unreachable: (u64, u64),
-    /// `true` if a tenth of the unreachable bytes or more may be filler.
+    /// `true` if more than a tenth of the unreachable bytes may be filler.
     has_filler: bool,
     /// `true` if part of the dump is missing.
     is_damaged: bool,

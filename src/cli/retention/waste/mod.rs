@@ -99,7 +99,7 @@ pub(crate) fn run(cx: &RunContext, args: &WasteArgs) -> anyhow::Result<Outcome> 
     let question = WasteQuery { kinds: args.kind.clone(), group_by: args.group_by, examples: EXAMPLE_COUNT };
     let (session, found) = Session::ask(cx, input, |dump| Ok(waste::waste(dump, &question)?))?;
     cx.for_each_format(args.output.format(), |cx, format| show(cx, args, &session, &found, format))?;
-    messages::about_contents(cx, session.heap.summary(), input.quiet);
+    messages::about_contents(cx, &session.heap, input.quiet);
     Ok(session.outcome(!found.rows.is_empty()))
 }
 

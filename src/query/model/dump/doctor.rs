@@ -151,6 +151,14 @@ pub fn describe_missing(missing: MissingContents) -> Option<String> {
              beyond {limit} {}",
             elements(limit)
         ),
+        (None, Some(0)) => {
+            "the contents of primitive arrays other than byte[] and char[] were removed from the dump"
+                .to_owned()
+        }
+        (Some(text), Some(0)) => format!(
+            "the dump contains only the first {text} {} of each byte[] and char[], and no contents of other primitive arrays",
+            elements(text)
+        ),
         (Some(limit), None) => {
             format!("the dump contains only the first {limit} {} of each byte[] and char[]", elements(limit))
         }
@@ -160,7 +168,7 @@ pub fn describe_missing(missing: MissingContents) -> Option<String> {
             elements(text)
         ),
         (None, Some(limit)) => format!(
-            "the dump contains only the first {limit} {} of each primitive array that is no byte[] or char[]",
+            "the dump contains only the first {limit} {} of each primitive array other than byte[] and char[]",
             elements(limit)
         ),
     })
@@ -230,7 +238,7 @@ pub fn doctor(heap: &Heap, graph: Option<&ObjectGraph>) -> Diagnosis {
     note(u64::from(text.is_some()), Subject::ContentsMissing, text.unwrap_or_default());
     let flat: u64 = summary.flat_objects().map(|(_, objects)| objects).sum();
     let text = format!(
-        "{flat} value {} flattened: their bytes are part of the objects and arrays that refer to them, whose sizes are estimated",
+        "{flat} value {} flattened into the objects and arrays that refer to them, whose sizes are estimated",
         plural(flat, "object is", "objects are")
     );
     note(flat, Subject::FlattenedObjects, text);

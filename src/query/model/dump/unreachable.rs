@@ -56,21 +56,19 @@ pub struct Filler(pub Counts);
 impl Filler {
     /// Counts the objects; none if the JVM is too old or unknown.
     pub fn new(summary: &Summary, graph: &ObjectGraph) -> Self {
-        *summary.get_or_compute(|| {
-            let is_filler = |class: &ClassRow| FILLERS.iter().any(|name| summary.is_named(class, name));
-            let dumps_fillers =
-                summary.java_feature_version().is_some_and(|version| version >= FIRST_WITH_FILLERS);
-            let unreachable = TreePosition(graph.tree.reachable())..TreePosition(graph.tree.objects());
-            if !dumps_fillers || unreachable.is_empty() {
-                return Self::default();
-            }
-            let counts = class_counts::count(graph, unreachable, summary.classes().len());
-            let of_fillers = summary.classes().iter().zip(counts).filter(|(class, _)| is_filler(class));
-            Self(of_fillers.fold(Counts::default(), |sum, (_, more)| Counts {
-                objects: sum.objects + more.objects,
-                shallow_bytes: sum.shallow_bytes.saturating_add(more.shallow_bytes),
-            }))
-        })
+        let is_filler = |class: &ClassRow| FILLERS.iter().any(|name| summary.is_named(class, name));
+        let dumps_fillers =
+            summary.java_feature_version().is_some_and(|version| version >= FIRST_WITH_FILLERS);
+        let unreachable = TreePosition(graph.tree.reachable())..TreePosition(graph.tree.objects());
+        if !dumps_fillers || unreachable.is_empty() {
+            return Self::default();
+        }
+        let counts = class_counts::count(graph, unreachable, summary.classes().len());
+        let of_fillers = summary.classes().iter().zip(counts).filter(|(class, _)| is_filler(class));
+        Self(of_fillers.fold(Counts::default(), |sum, (_, more)| Counts {
+            objects: sum.objects + more.objects,
+            shallow_bytes: sum.shallow_bytes.saturating_add(more.shallow_bytes),
+        }))
     }
 }
 

@@ -149,7 +149,8 @@ impl<'a> Filter<'a> {
             class.is_some_and(|class| set.contains(class))
         };
         if let Some(object) = object.filter(|_| is_in(&self.strings)) {
-            return match self.objects.string(object) {
+            // A text that was removed from the dump is not known to equal any other.
+            return match self.objects.string(object).filter(|text| !text.are_removed()) {
                 Some(text) => compare_text(&text, *operator, literal),
                 None => *operator == Operator::NotEqual,
             };
