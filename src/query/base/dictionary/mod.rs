@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     /// Keys with two types or meanings.
-    const OF_TWO_TYPES: [&str; 10] = [
+    const OF_TWO_TYPES: [&str; 11] = [
         "path",
         "dominator",
         "objects",
@@ -210,6 +210,8 @@ mod tests {
         "container",
         "keys",
         "evidence",
+        // Of a collection, and what is left of a dump's: both promised.
+        "contents",
     ];
 
     #[test]
