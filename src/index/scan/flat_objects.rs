@@ -13,7 +13,7 @@ use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, RootRecord};
 use hprof_values::{BasicType, IdSize, ObjectId, be_id, be_ids};
 
-use super::tallies::ScanResult;
+use super::tallies::{FlatIds, ScanResult};
 use super::task::Task;
 use crate::model::measurements::{Lengths, OBJECT_LENGTHS};
 use crate::model::summary::{ClassIds, Summary};
@@ -26,15 +26,6 @@ use crate::storage::memory::NoMemory;
 
 /// Smallest and largest alignment of objects in HotSpot (`-XX:ObjectAlignmentInBytes`).
 const ALIGNMENTS: std::ops::RangeInclusive<u32> = 3..=8;
-
-/// IDs of the flattened objects of a dump.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FlatIds {
-    /// Highest ID; all other objects have higher ones.
-    pub(crate) last: u64,
-    /// Bitwise OR of the IDs of all other objects.
-    pub(crate) other_bits: u64,
-}
 
 impl FlatIds {
     /// Finds the flattened objects of a dump that has IDs that are not multiples of 8; `None` if there are none, as in dumps of

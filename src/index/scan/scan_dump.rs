@@ -9,9 +9,8 @@ use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use hprof_values::{BasicType, ObjectId};
 
 use super::class_rows;
-use super::flat_objects::FlatIds;
 use super::parallel::{self, Retry};
-use super::tallies::{IdRun, ScanResult};
+use super::tallies::{FlatIds, IdRun, ScanResult};
 use super::task::{Mode, Task};
 use crate::model::problem::{Problem, ProblemKind};
 use crate::objects::id_set::{AddressSet, Misfit};

@@ -3,7 +3,6 @@
 use hprof_values::{BasicType, ObjectId};
 use zerocopy::little_endian::U64;
 
-use super::flat_objects::FlatIds;
 use crate::model::array_contents::ArrayFill;
 use crate::model::measurements::{
     Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays, array_kind,
@@ -81,6 +80,15 @@ pub(crate) struct ChunkIds {
     pub(crate) chunk: RecordChunk,
     pub(crate) lowest: u64,
     pub(crate) highest: u64,
+}
+
+/// IDs of the flattened objects of a dump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FlatIds {
+    /// Highest ID; all other objects have higher ones.
+    pub(crate) last: u64,
+    /// Bitwise OR of the IDs of all other objects.
+    pub(crate) other_bits: u64,
 }
 
 /// Result of a scan of a heap dump: counts, and the rows of some tables.

@@ -75,7 +75,7 @@ fn check<'n>(
         Expression::Name(name) if !aliases.contains(&name.as_str()) && !is_bound(name) => {
             let text = format!(
                 "unknown name {}; use `this`, a fact declared earlier, or an alias",
-                super::names::builtins::cut(name)
+                super::builtins::cut(name)
             );
             return Err(OqlError::new(node.start, text));
         }

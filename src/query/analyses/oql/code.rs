@@ -12,7 +12,7 @@ use hprof_index::storage::scratch::ScratchArena;
 use hprof_index::storage::scratch_table::KeyTable;
 use hprof_model::objects::reader::FieldPlace;
 
-use super::names::builtins::{Attribute, Method};
+use super::builtins::{Attribute, Method};
 use super::tree::{Aggregate, Comparison, Function, HeapFunction, ItemOrder, ListFunction, Operator};
 use super::value::ExpressionValue;
 

@@ -22,10 +22,10 @@ use hprof_model::objects::root_index::RootIndex;
 use hprof_model::threads::Threads;
 use hprof_values::BasicType;
 
+use super::builtins::Method;
 use super::code::{Code, CodeField, CodeStep, FieldLookup, TestedKind, ValueTable};
 use super::kept::RowMemory;
-use super::names::builtins::Method;
-use super::script::applied::Parameters;
+use super::parameters::Parameters;
 use super::tree::{Comparison, Function, Operator};
 use super::value::{ExpressionValue, List, Record};
 

@@ -6,8 +6,8 @@ use std::cmp::Ordering;
 
 use hprof_model::objects::hiding::HIDDEN;
 
+use super::builtins::{Attribute, Method};
 use super::evaluate::{Evaluator, MAX_SEARCHED, MAX_TEXT, character, cut};
-use super::names::builtins::{Attribute, Method};
 use super::tree::{Comparison, Function};
 use super::value::ExpressionValue;
 

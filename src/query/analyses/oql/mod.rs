@@ -6,6 +6,7 @@
 //! `names`, `methods` and `lists`; what jhat and VisualVM have beside MAT is in `script`. The reference is `docs/oql.md`.
 
 mod bound;
+mod builtins;
 mod chains;
 mod code;
 mod error;
@@ -16,6 +17,7 @@ mod lexer;
 mod lists;
 mod methods;
 mod names;
+mod parameters;
 mod parser;
 mod run;
 mod scan;

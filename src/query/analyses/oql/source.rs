@@ -9,11 +9,11 @@ use hprof_index::model::tables::ClassKind;
 use hprof_values::ObjectId;
 use hprof_values::names::java_class_name;
 
+use super::builtins::cut;
 use super::code::ValueTable;
 use super::error::OqlError;
 use super::evaluate::{EvaluatedRow, Evaluator};
-use super::names::builtins::cut;
-use super::names::patterns::{mats_pattern, regex};
+use super::names::regex_text::{mats_pattern, regex};
 use super::names::resolve::{NameScope, Resolver};
 use super::selected::{Objects, SubqueryEvaluator};
 use super::tree::{From, Select, SelectSource};

@@ -12,7 +12,7 @@ use hprof_model::objects::reader::{Bits, ObjectRecord};
 use hprof_model::objects::root_index::RootIndex;
 use hprof_values::RootKind;
 
-use super::builtins::{Attribute, Info};
+use crate::oql::builtins::{Attribute, Info};
 use crate::oql::evaluate::Evaluator;
 use crate::oql::value::{ExpressionValue, List};
 

@@ -7,14 +7,16 @@ use hprof_base::naming::suggestions;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 
-use super::builtins::cut;
 use super::properties::PROPERTIES;
-use super::resolve::LISTED;
 use crate::oql::OqlResult;
+use crate::oql::builtins::cut;
 use crate::oql::code::{FieldLookup, FieldStep};
 use crate::oql::error::OqlError;
 use crate::oql::evaluate::Evaluator;
 use crate::oql::value::{ExpressionValue, List};
+
+/// Maximum number of names that a message lists if none is similar to the requested one.
+pub(super) const LISTED: usize = 12;
 
 /// Number of rows of which the values are computed while a name was found nowhere and is missing from some value.
 const MAX_SETTLED: usize = 1 << 16;

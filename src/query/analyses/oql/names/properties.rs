@@ -2,7 +2,7 @@
 
 use hprof_index::graph::numbers::ObjectIndex;
 
-use super::builtins::{Attribute, find};
+use crate::oql::builtins::{Attribute, find};
 use crate::oql::code::{CodeField, FieldStep};
 use crate::oql::evaluate::Evaluator;
 use crate::oql::tree::Function;

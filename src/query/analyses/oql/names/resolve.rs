@@ -8,10 +8,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use hprof_base::naming::suggestions;
 use hprof_index::model::summary::ClassNumber;
 
-use super::builtins::{self, CallTarget, Method, cut};
 use super::constants::is_constant;
-use super::lookups::fields_hint;
-use super::patterns::mats_pattern;
+use super::lookups::{LISTED, fields_hint};
+use super::regex_text::mats_pattern;
+use crate::oql::builtins::{self, CallTarget, Method, cut};
 use crate::oql::code::{
     AppliedCode, Code, CodeAggregate, CodeField, CodeStep, FieldLookup, FieldStep, ListCode, QuerySet,
     TestedKind,
@@ -550,9 +550,6 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         Ok(TestedKind::Classes(numbers.collect::<HashSet<_>>()))
     }
 }
-
-/// Maximum number of names that a message lists if none is similar to the requested one.
-pub(super) const LISTED: usize = 12;
 
 fn no_column(name: &str, columns: &[String], at: usize) -> OqlError {
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();

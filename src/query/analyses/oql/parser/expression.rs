@@ -2,9 +2,9 @@
 
 use super::Parser;
 use super::is_keyword;
+use crate::oql::builtins;
 use crate::oql::error::OqlError;
 use crate::oql::lexer::{self, TokenKind};
-use crate::oql::names::builtins;
 use crate::oql::tree::{Aggregate, Comparison, Expression, ExpressionNode, Operator, StepName, StepNode};
 
 /// Maximum number of steps of a path, since all of them are evaluated for each row.

@@ -2,9 +2,9 @@
 
 use super::Parser;
 use super::function::FunctionKind;
+use crate::oql::builtins;
 use crate::oql::error::OqlError;
 use crate::oql::lexer::{self, TokenKind};
-use crate::oql::names::builtins;
 use crate::oql::tree::{
     Aggregate, Comparison, Expression, ExpressionNode, Function, HeapFunction, ListFunction, StepName,
 };

@@ -1,6 +1,5 @@
 //! Functions over lists: `map`, `filter`, `sort`, `count` and others. Lists are read item by item where they need not be kept.
 
-use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
@@ -10,13 +9,14 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::storage::scratch_table::KeyTable;
 
 use super::collected::ListCollector;
+use crate::oql::builtins::Attribute;
 use crate::oql::code::{AppliedCode, Code, ListCode};
 use crate::oql::error::OqlError;
 use crate::oql::evaluate::{EvaluatedRow, Evaluator};
 use crate::oql::group::AggregateSum;
 use crate::oql::kept;
-use crate::oql::names::builtins::Attribute;
-use crate::oql::tree::{Aggregate, ListFunction, PARAMETERS};
+use crate::oql::parameters::Parameters;
+use crate::oql::tree::{Aggregate, ListFunction};
 use crate::oql::value::{ExpressionValue, List};
 
 /// Maximum number of items that the functions of a query read, for a small heap; see [`ITEMS_PER_OBJECT`].
@@ -35,34 +35,6 @@ const ARRAY: usize = 2;
 const RESULT: usize = 3;
 /// Slots of `lhs` and `rhs`: an item is compared by the value that the function returns for either.
 const COMPARED: [usize; 2] = [4, 5];
-
-/// Values of the parameters of a function, and of the functions around it.
-#[derive(Debug)]
-pub(in crate::oql) struct Parameters<'r> {
-    values: RefCell<[ExpressionValue; PARAMETERS.len()]>,
-    outer: Option<&'r Parameters<'r>>,
-}
-
-impl<'r> Parameters<'r> {
-    fn new(outer: Option<&'r Parameters<'r>>) -> Self {
-        Self { values: RefCell::new([const { ExpressionValue::Null }; PARAMETERS.len()]), outer }
-    }
-
-    /// Returns the value of a parameter of the function `depth` functions further out.
-    pub(in crate::oql) fn get(&self, depth: u32, slot: u8) -> Option<ExpressionValue> {
-        let mut parameters = self;
-        for _ in 0..depth {
-            parameters = parameters.outer?;
-        }
-        parameters.values.borrow().get(usize::from(slot)).cloned()
-    }
-
-    fn set(&self, slot: usize, value: ExpressionValue) {
-        if let Some(known) = self.values.borrow_mut().get_mut(slot) {
-            *known = value;
-        }
-    }
-}
 
 /// Receives an item of a list, and its index or name.
 type Visit<'v> = dyn FnMut(ExpressionValue, ExpressionValue) -> ControlFlow<()> + 'v;

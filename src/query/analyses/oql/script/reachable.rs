@@ -81,7 +81,7 @@ impl Evaluator<'_, '_> {
                 row.is_some_and(|row| self.dump.summary.fields(row).any(|(known, _)| known == field))
             };
             if !classes.iter().any(has) {
-                let name = crate::oql::names::builtins::cut(name);
+                let name = crate::oql::builtins::cut(name);
                 return Err(OqlError::unknown(at, format!("no field {name} in the dump")));
             }
             for class in classes {

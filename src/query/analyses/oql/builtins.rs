@@ -6,7 +6,7 @@ use hprof_base::naming::suggestions;
 
 /// Attribute of a value, in addition to its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::oql) enum Attribute {
+pub(super) enum Attribute {
     ObjectId,
     ObjectAddress,
     UsedHeapSize,
@@ -46,7 +46,7 @@ pub(in crate::oql) enum Attribute {
 
 /// Attribute of the dump as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::oql) enum Info {
+pub(super) enum Info {
     /// `@snapshotInfo`
     All,
     Path,
@@ -112,7 +112,7 @@ const ATTRIBUTES: &[(&str, Attribute)] = &[
 
 /// Method of a value, with its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::oql) enum Method {
+pub(super) enum Method {
     ToText,
     Get,
     Slice,
@@ -201,14 +201,14 @@ const METHODS: &[(&str, Method, usize, usize)] = &[
 ];
 
 /// Meaning of a function name.
-pub(in crate::oql) enum Meaning {
+pub(super) enum Meaning {
     Function(Function),
     /// Equivalent to this attribute of its argument.
     Attribute(&'static str),
 }
 
 /// Returns the meaning of a function with this name in lower case: MAT's functions, and equivalent ones of jhat.
-pub(in crate::oql) fn function(lower: &str) -> Option<Meaning> {
+pub(super) fn function(lower: &str) -> Option<Meaning> {
     Some(Meaning::Function(match lower {
         "tohex" => Function::ToHex,
         "tostring" => Function::ToText,
@@ -229,7 +229,7 @@ pub(in crate::oql) fn function(lower: &str) -> Option<Meaning> {
 }
 
 /// Creates the error for a function that does not exist, which suggests an alternative.
-pub(in crate::oql) fn no_function(at: usize, name: &str, lower: &str) -> OqlError {
+pub(super) fn no_function(at: usize, name: &str, lower: &str) -> OqlError {
     const NAMES: &str = "toString, toHex, toHtml, dominators, dominatorof, outbounds, inbounds, classof, frame, locals, chain, \
                          coalesce, eval, sizeof, rsizeof, objectid, root, referrers, referees, reachables, refers, \
                          identical, count, sum, min, max, avg, map, filter, sort, top, unique, contains, concat, \
@@ -242,7 +242,7 @@ pub(in crate::oql) fn no_function(at: usize, name: &str, lower: &str) -> OqlErro
 }
 
 /// Creates the error for a function of `heap` that does not exist.
-pub(in crate::oql) fn no_heap_function(at: usize, name: &str) -> OqlError {
+pub(super) fn no_heap_function(at: usize, name: &str) -> OqlError {
     const NAMES: [&str; 9] = [
         "findClass",
         "findObject",
@@ -259,7 +259,7 @@ pub(in crate::oql) fn no_heap_function(at: usize, name: &str) -> OqlError {
 }
 
 /// Returns the alternative to jhat's `heap` and `function` constructs where they have no meaning.
-pub(in crate::oql) fn no_script(name: &str) -> Option<&'static str> {
+pub(super) fn no_script(name: &str) -> Option<&'static str> {
     match name {
         "heap" => Some("`heap` needs a function, such as heap.findClass(\"java.lang.String\")"),
         "function" => {
@@ -270,7 +270,7 @@ pub(in crate::oql) fn no_script(name: &str) -> Option<&'static str> {
 }
 
 /// Truncates a name for a message.
-pub(in crate::oql) fn cut(name: &str) -> String {
+pub(super) fn cut(name: &str) -> String {
     match name.char_indices().nth(60) {
         None => name.to_owned(),
         Some((at, _)) => format!("{}…", name.get(..at).unwrap_or_default()),
@@ -278,7 +278,7 @@ pub(in crate::oql) fn cut(name: &str) -> String {
 }
 
 /// Returns the attribute with this name.
-pub(in crate::oql) fn attribute(name: &str, at: usize) -> Result<Attribute, OqlError> {
+pub(super) fn attribute(name: &str, at: usize) -> Result<Attribute, OqlError> {
     find(name).ok_or_else(|| {
         let names: Vec<&str> = ATTRIBUTES.iter().map(|(name, _)| *name).collect();
         let like: Vec<String> = suggestions::names_like(name, names.iter().copied())
@@ -317,13 +317,13 @@ fn getter(name: &str) -> Option<Attribute> {
 }
 
 /// Meaning of a call.
-pub(in crate::oql) enum CallTarget {
+pub(super) enum CallTarget {
     Attribute(Attribute),
     Method(Method),
 }
 
 /// Returns the method with this name and number of arguments.
-pub(in crate::oql) fn method(name: &str, arguments: usize, at: usize) -> Result<CallTarget, OqlError> {
+pub(super) fn method(name: &str, arguments: usize, at: usize) -> Result<CallTarget, OqlError> {
     if arguments == 0
         && let Some(attribute) = getter(name)
     {
