@@ -107,7 +107,7 @@ impl ArrayFill {
         }
         // An array that is little longer is examined or not, depending on the order.
         let before = (self.longest - filled) as usize;
-        if let Some(cut) = self.near.get_mut(before).filter(|_| length - filled >= NEAR as u32) {
+        if let Some(cut) = self.near.get_mut(before).filter(|_| (length - filled) as usize >= NEAR) {
             cut.count += 1;
             cut.lengths |= 1 << (length % 64);
         }
