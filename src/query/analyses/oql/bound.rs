@@ -16,7 +16,7 @@ use super::names::resolve::{NameScope, Resolver};
 use super::parser;
 use super::run::SubqueryRunner;
 use super::selected::{Bindings, BoundValue, Objects, QueryContext};
-use super::tree::{Expression, ExpressionNode, From, Select, SelectSource, Union};
+use super::tree::{Expression, ExpressionNode, Select, SelectSource, Union};
 use super::value::ExpressionValue;
 
 /// An expression in which names are bound.
@@ -48,19 +48,7 @@ impl BoundExpression {
         check(&node, &mut Vec::new(), is_bound).map_err(error)?;
         let source =
             SelectSource::Value(Box::new(ExpressionNode { start: 0, end: 0, expression: Expression::Null }));
-        let from = From { at: 0, is_objects: true, with_subclasses: false, source, alias: None };
-        let select = Select {
-            at: 0,
-            is_distinct: false,
-            is_retained: false,
-            is_objects: false,
-            items: None,
-            from,
-            condition: None,
-            group: Vec::new(),
-            order: Vec::new(),
-            limit: None,
-        };
+        let select = Select::new(0, source);
         Ok(Self { text: text.into(), node, select })
     }
 }

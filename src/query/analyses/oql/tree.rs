@@ -28,6 +28,24 @@ pub(super) struct Select {
     pub(super) limit: Option<u64>,
 }
 
+impl Select {
+    /// Creates a SELECT of a source without a FROM in the text.
+    pub(super) fn new(at: usize, source: SelectSource) -> Self {
+        Self {
+            at,
+            is_distinct: false,
+            is_retained: false,
+            is_objects: false,
+            items: None,
+            from: From { at, is_objects: true, with_subclasses: false, source, alias: None },
+            condition: None,
+            group: Vec::new(),
+            order: Vec::new(),
+            limit: None,
+        }
+    }
+}
+
 /// A column of a SELECT.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SelectItem {

@@ -204,20 +204,7 @@ fn script(at: usize, is_wrong: bool, items: Vec<SelectItem>) -> Result<Select, O
     if is_wrong {
         return Err(OqlError::new(at, "DISTINCT, OBJECTS and AS RETAINED SET need FROM; use unique(list)"));
     }
-    let source = SelectSource::Expressions(items);
-    let from = From { at, is_objects: true, with_subclasses: false, source, alias: None };
-    Ok(Select {
-        at,
-        is_distinct: false,
-        is_retained: false,
-        is_objects: false,
-        items: None,
-        from,
-        condition: None,
-        group: Vec::new(),
-        order: Vec::new(),
-        limit: None,
-    })
+    Ok(Select::new(at, SelectSource::Expressions(items)))
 }
 
 /// Converts an expression after FROM to a source: `${snapshot}.getClasses()` means all classes.
