@@ -36,7 +36,13 @@ pub mod tag {
     pub const HEAP_DUMP_SEGMENT: u8 = 0x1c;
     /// HEAP DUMP END.
     pub const HEAP_DUMP_END: u8 = 0x2c;
+    /// STATED SIZES: a record of hprof-cli in dumps that it makes from text reports. Other readers skip unknown tags.
+    pub const STATED_SIZES: u8 = 0xf5;
 }
+
+/// First bytes of the body of STATED SIZES. The number of the heap dump (4 bytes, from 1) follows, then rows of object ID and
+/// size (8 bytes each), ascending by ID.
+pub const STATED_SIZES_MAGIC: &[u8; 16] = b"hprof-cli sizes\0";
 
 /// Writes the header: version, identifier size, milliseconds since 1970.
 pub fn header(out: &mut Vec<u8>, millis: u64) {

@@ -29,12 +29,20 @@ pub enum Root {
     JniLocal(u32, i32),
     /// 0x03: a local variable: thread and frame (-1: none).
     JavaFrame(u32, i32),
+    /// 0x04: on a thread's native stack: thread.
+    NativeStack(u32),
     /// 0x05: a class that is never unloaded.
     StickyClass,
+    /// 0x06: referenced from a thread block: thread.
+    ThreadBlock(u32),
     /// 0x07: a monitor in use.
     MonitorUsed,
     /// 0x08: a thread: its serial number and its trace.
     Thread(u32, u32),
+    /// 0x8E, of Android: a monitor held through JNI: thread and frame (-1: none).
+    JniMonitor(u32, i32),
+    /// A root with this tag that has only an object ID.
+    Other(u8),
 }
 
 /// Appends a root of any kind.
@@ -44,16 +52,21 @@ pub fn root(out: &mut Vec<u8>, object: u64, root: Root) {
         Root::JniGlobal(_) => 0x01,
         Root::JniLocal(..) => 0x02,
         Root::JavaFrame(..) => 0x03,
+        Root::NativeStack(_) => 0x04,
         Root::StickyClass => 0x05,
+        Root::ThreadBlock(_) => 0x06,
         Root::MonitorUsed => 0x07,
         Root::Thread(..) => 0x08,
+        Root::JniMonitor(..) => 0x8e,
+        Root::Other(tag) => tag,
     };
     tag.put(out);
     object.put(out);
     match root {
-        Root::Unknown | Root::StickyClass | Root::MonitorUsed => {}
+        Root::Unknown | Root::StickyClass | Root::MonitorUsed | Root::Other(_) => {}
         Root::JniGlobal(reference) => reference.put(out),
-        Root::JniLocal(thread, frame) | Root::JavaFrame(thread, frame) => {
+        Root::NativeStack(thread) | Root::ThreadBlock(thread) => thread.put(out),
+        Root::JniLocal(thread, frame) | Root::JavaFrame(thread, frame) | Root::JniMonitor(thread, frame) => {
             thread.put(out);
             frame.put(out);
         }

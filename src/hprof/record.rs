@@ -4,7 +4,7 @@ use super::{
     BasicType, FormatError, FormatErrorKind, IdSize, ObjectId, TraceSerial, be_id, be_u16, be_u32, be_u64,
 };
 
-pub use hprof_format::binary::tag;
+pub use hprof_format::binary::{STATED_SIZES_MAGIC, tag};
 
 /// Size of a record header in bytes: tag, time, length.
 pub const RECORD_HEADER: usize = 9;

@@ -231,6 +231,11 @@ impl TextFile {
         &self.path
     }
 
+    /// Returns the compression of the file, if it is compressed.
+    pub fn compression(&self) -> Option<Compression> {
+        self.compression
+    }
+
     /// Returns the length of the file on disk.
     pub fn file_bytes(&self) -> u64 {
         self.len

@@ -342,3 +342,48 @@ fn filler_is_no_waste() {
     let dump = folder.write("jdk17-all.hprof", sample("jdk/jdk17-all"));
     assert!(!stderr(&folder.run(&["histo", &dump, "--unreachable"])).contains("filler"));
 }
+
+/// The agents of JDK 1.2 to 1.4 (JVMPI) give arrays the class of their elements, in sites and in heap dumps, or none.
+#[test]
+fn arrays_that_state_the_class_of_their_elements() {
+    let folder = Folder::new();
+    let truth = fs::read("samples/reports/jvmpi/truth.json").unwrap();
+    let truth: serde_json::Value = serde_json::from_slice(&truth).unwrap();
+    for (name, of) in truth.as_object().unwrap() {
+        let dump = format!("samples/reports/jvmpi/{name}.hprof");
+        if let Some(wanted) = of["sites"].as_array() {
+            let json = folder.json(&["sites", &dump, "--top", "0"]);
+            let columns =
+                ["class", "trace", "live_bytes", "live_instances", "allocated_bytes", "allocated_instances"];
+            let row = |row: &serde_json::Value| columns.map(|column| row[column].clone());
+            let mut found: Vec<String> =
+                json["rows"].as_array().unwrap().iter().map(|of| format!("{:?}", row(of))).collect();
+            let mut wanted: Vec<String> = wanted
+                .iter()
+                .map(|of| format!("{:?}", [0, 1, 2, 3, 4, 5].map(|at| of[at].clone())))
+                .collect();
+            found.sort();
+            wanted.sort();
+            assert_eq!(found, wanted, "{name}");
+        }
+        let Some(wanted) = of["instances"].as_object() else { continue };
+        let histo = folder.json(&["histo", &dump, "--top", "0"]);
+        let rows = histo["rows"].as_array().unwrap();
+        for row in rows.iter().filter(|row| row["class"] != "java.lang.Class") {
+            let class = row["class"].as_str().unwrap();
+            assert_eq!(wanted.get(class), Some(&row["instances"]), "{name}: {class}");
+        }
+        assert_eq!(rows.len(), wanted.len() + 1, "{name}");
+        // The graph has the same classes and sizes.
+        let sum = folder.json(&[
+            "sql",
+            &dump,
+            "SELECT count(*) AS objects, sum(shallow_bytes) AS bytes FROM objects",
+        ]);
+        let bytes: u64 = rows.iter().map(|row| row["shallow_bytes"].as_u64().unwrap()).sum();
+        assert_eq!(sum["rows"][0]["bytes"], bytes, "{name}");
+        let of_class = "SELECT count(*) AS objects FROM objects WHERE class = 'java.lang.String[]'";
+        let arrays = folder.json(&["sql", &dump, of_class]);
+        assert_eq!(arrays["rows"][0]["objects"], wanted["java.lang.String[]"], "{name}");
+    }
+}

@@ -43,6 +43,7 @@ mod index_directory;
 mod kit;
 mod larger_than_memory;
 mod listen;
+mod locks;
 mod lost_samples;
 mod maker;
 mod names;

@@ -18,5 +18,6 @@ mod kit;
 mod report_grammar;
 mod round_trip;
 mod side_by_side;
+mod text_dumps;
 mod text_objects;
 mod text_reports;

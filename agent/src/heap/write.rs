@@ -88,7 +88,12 @@ impl<'a, 's> Writer<'a, 's> {
             HeapFormat::Text(_) => {
                 let name;
                 let kind = match root {
-                    binary::Root::Unknown => text::RootLine::Unknown,
+                    // JVMTI has no roots of these kinds but the first.
+                    binary::Root::Unknown | binary::Root::Other(_) | binary::Root::JniMonitor(..) => {
+                        text::RootLine::Unknown
+                    }
+                    binary::Root::NativeStack(thread) => text::RootLine::NativeStack(thread),
+                    binary::Root::ThreadBlock(thread) => text::RootLine::ThreadBlock(thread),
                     binary::Root::JniGlobal(reference) => text::RootLine::JniGlobal(reference, FIRST_SERIAL),
                     binary::Root::JniLocal(thread, frame) => text::RootLine::JniLocal(thread, frame),
                     binary::Root::JavaFrame(thread, frame) => text::RootLine::JavaFrame(thread, frame),

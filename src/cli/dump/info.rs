@@ -402,6 +402,7 @@ const fn writer(writer: Writer) -> &'static str {
         Writer::Android => "Android",
         Writer::NativeImage => "a GraalVM native image",
         Writer::Agent => "an HPROF agent",
+        Writer::TextReport => "hprof-cli, from a text report",
         Writer::Unknown => "unknown",
     }
 }

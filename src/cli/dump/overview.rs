@@ -75,7 +75,8 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
     let path = args.input.path();
     if TextFile::open(path).map_err(Error::from)?.is_some() {
         anyhow::bail!(
-            "{} is a text report; `hprof-cli summary` shows what it contains, `hprof-cli histo` counts its objects",
+            "{} is a text report, which has no values; `hprof-cli summary` shows what it contains, `hprof-cli leaks` and \
+             `hprof-cli histo` what holds its heap",
             path.display()
         );
     }

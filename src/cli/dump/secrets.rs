@@ -14,6 +14,7 @@ use crate::cli::shared::color::ColorArg;
 use crate::cli::shared::messages;
 use crate::cli::shared::output;
 use crate::cli::shared::rules_file;
+use crate::cli::shared::session::ensure_values;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli secrets heap.hprof
@@ -99,6 +100,7 @@ pub(crate) fn run(cx: &RunContext, args: &SecretsArgs) -> anyhow::Result<Outcome
         })
     })?;
     let (session, mut found) = Session::ask(cx, &args.input, |dump| {
+        ensure_values(dump.heap, "there is nothing to search for secrets")?;
         Ok(secrets::secrets(dump, &rules, SecretQuery::new(args.show_values && !cx.hides_values)))
     })?;
     found.rows.retain(|row| row.is_reachable || !args.live);

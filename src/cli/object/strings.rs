@@ -17,6 +17,7 @@ use crate::cli::prelude::*;
 use crate::cli::shared::limit::limit;
 use crate::cli::shared::messages;
 use crate::cli::shared::session::KEPT;
+use crate::cli::shared::session::ensure_values;
 use crate::cli::shared::unreachable::{self, ReachableScope};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -141,6 +142,7 @@ pub(crate) fn run(cx: &RunContext, args: &StringsArgs) -> anyhow::Result<Outcome
     // A few rows are computed here, where a damaged index can be noticed and the query repeated. Many are computed
     // while they are written, after everything they need was checked.
     let (session, (found, kept)) = Session::ask(cx, &args.input, |dump| {
+        ensure_values(dump.heap, "its strings are unknown")?;
         let found = strings::strings(dump, &question)?;
         let reader = StringReader::new(dump, &found, (args.rows(), args.max_chars()));
         let kept = if reader.chunk(0, KEPT, CHUNK_CHARS) == found.len() {

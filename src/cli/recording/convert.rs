@@ -1,6 +1,7 @@
-//! `convert`: converts a binary dump or a recording of Flight Recorder to the HPROF agent's text report.
+//! `convert`: converts a binary dump or a recording of Flight Recorder to the HPROF agent's text report, and a text report to a
+//! binary dump.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, IntoInnerError, IsTerminal, Write};
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -8,6 +9,7 @@ use clap::ValueEnum;
 
 use hprof_index::{Error, Quiet};
 use hprof_input::file::TextFile;
+use hprof_input::text_dump::{TextDump, TextDumpOutcome};
 use hprof_query::recordings::profile::Origin;
 use hprof_query::recordings::profile::binary::{self, Want};
 use hprof_query::recordings::profile::flight::SampleEvent;
@@ -18,20 +20,25 @@ use crate::cli::shared::args::LayoutArgs;
 use crate::cli::shared::output::file::OutFile;
 use crate::cli::shared::recording::{RecordedFile, RecordedInput, RecordedProfile};
 use crate::cli::shared::terminal::progress_bar::Bar;
+use hprof_index::storage::human_bytes::plural;
 
 use super::cpu::EVENT;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli convert heap.hprof -o heap.txt
   hprof-cli convert heap.hprof --sections sites,traces | less
-  hprof-cli convert heap.hprof --sections heap | zstd > heap.txt.zst";
+  hprof-cli convert heap.hprof --sections heap | zstd > heap.txt.zst
+  hprof-cli convert java.hprof.txt -o heap.hprof";
 
-/// Convert a dump or recording to the HPROF agent's text report
+/// Convert a dump or recording to the HPROF agent's text report, or a text report to a dump
 ///
 /// Writes threads, traces, the heap dump, allocation sites and CPU samples in the format of the agent of JDK 5 to 8
 /// (java.hprof.txt), so that tools for its reports can read them. The text is streamed. Dumps of HotSpot contain no
 /// allocation sites; SITES is then computed from the objects. For a recording of Flight Recorder, SITES contains
 /// allocated bytes estimated from its samples.
+///
+/// A text report becomes a binary dump (JAVA PROFILE 1.0.2) with its classes, objects, references, roots, sizes, sites, CPU
+/// samples, traces and threads. A text contains no values: fields of primitive types are missing, and arrays contain zeros.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConvertArgs {
     #[command(flatten)]
@@ -44,6 +51,10 @@ pub(crate) struct ConvertArgs {
     /// Write to FILE, which is created only when it is complete [default: stdout]
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Output")]
     output: Option<PathBuf>,
+
+    /// Run to convert if a text report contains several, counting from 1 [default: the last]
+    #[arg(long, value_name = "N", help_heading = "Input")]
+    run: Option<u32>,
 
     /// Only these sections, after the header
     #[arg(long, value_name = "SECTION,...", value_delimiter = ',', help_heading = "Output")]
@@ -69,12 +80,10 @@ enum SectionArg {
 
 pub(crate) fn run(cx: &RunContext, args: &ConvertArgs) -> anyhow::Result<Outcome> {
     let path = args.input.path();
-    if TextFile::open(path).map_err(Error::from)?.is_some() {
-        anyhow::bail!(
-            "{} is already a text report: sites, traces, cpu, histo and the other commands read it directly",
-            path.display()
-        );
+    if let Some(text) = TextFile::open(path).map_err(Error::from)? {
+        return of_text(cx, args, &text);
     }
+    anyhow::ensure!(args.run.is_none(), "--run applies only to text reports; omit it");
     let has = |section| args.sections.is_empty() || args.sections.contains(&section);
     let sections = Sections {
         threads: has(SectionArg::Threads),
@@ -177,6 +186,76 @@ fn of_flight(
     }
     Ok(recorded.outcome(true))
 }
+
+/// Converts a text report to a binary dump.
+fn of_text(cx: &RunContext, args: &ConvertArgs, text: &TextFile) -> anyhow::Result<Outcome> {
+    let path = text.path();
+    anyhow::ensure!(
+        args.sections.is_empty() && args.event.is_none(),
+        "--sections and --event apply to text output, and {} is a text report, of which a binary dump is made; omit them",
+        path.display()
+    );
+    let bar = Bar::new(cx, args.input.quiet);
+    let cannot = || format!("cannot convert {}", path.display());
+    let outcome = match args.output.as_deref() {
+        Some(output) => {
+            let mut file = BufWriter::new(OutFile::create(output, &[path])?);
+            let dump = TextDump::read(text, args.run, &bar).with_context(cannot)?;
+            let outcome = dump.write(&mut file, &bar).with_context(cannot)?;
+            let file = file.into_inner().map_err(IntoInnerError::into_error);
+            file.with_context(|| format!("cannot write {}", output.display()))?.commit()?;
+            outcome
+        }
+        None => {
+            let mut out = io::stdout();
+            anyhow::ensure!(
+                !out.is_terminal(),
+                "a binary dump is not written to a terminal; name a file with -o FILE.hprof"
+            );
+            let dump = TextDump::read(text, args.run, &bar).with_context(cannot)?;
+            let outcome = dump.write(&mut out, &bar).with_context(cannot)?;
+            out.flush()?;
+            outcome
+        }
+    };
+    drop(bar);
+    if !args.input.quiet {
+        text_notes(cx, args, &outcome);
+    }
+    Ok(if outcome.malformed_lines > 0 { Outcome::Damaged } else { Outcome::Fine })
+}
+
+/// Prints notes about what a dump made from a text report lacks.
+fn text_notes(cx: &RunContext, args: &ConvertArgs, outcome: &TextDumpOutcome) {
+    if args.run.is_none() && outcome.runs > 1 {
+        cx.emit(
+            "note",
+            &format!(
+                "the text contains {} runs; the last was converted, --run N selects another",
+                outcome.runs
+            ),
+        );
+    }
+    if outcome.heap_dumps > 0 {
+        cx.emit("note", TEXT_VALUES);
+    } else {
+        cx.emit("note", "the text contains no HEAP DUMP");
+    }
+    if !outcome.left_out.is_empty() {
+        cx.emit("note", &format!("binary dumps cannot contain {}; left out", outcome.left_out.join(", ")));
+    }
+    if outcome.malformed_lines > 0 {
+        let lines = plural(outcome.malformed_lines, "line", "lines");
+        cx.emit(
+            "warning",
+            &format!("{} {lines} could not be parsed; left out", group_digits(outcome.malformed_lines)),
+        );
+    }
+}
+
+/// Note about the values of objects in a dump made from a text report.
+const TEXT_VALUES: &str =
+    "a text report contains no values: the dump has references and sizes, but no numbers and no strings";
 
 /// Note about sites that were not recorded but counted over objects.
 const OBJECT_SITES: &str =

@@ -171,8 +171,7 @@ const fn looks_advice(looks: FileKind) -> &'static str {
     match looks {
         FileKind::ClassHistogram => "make a heap dump with: jcmd PID GC.heap_dump FILE",
         FileKind::HprofText => {
-            "this is a text report: sites, traces, cpu, cputime, monitors, threads, summary, histo, show and \
-             flamegraph read it"
+            "this is a text report: make a dump of it with `hprof-cli convert FILE -o FILE.hprof`"
         }
         FileKind::MangledHprof => "copy the dump again in binary mode",
         FileKind::Html => "download the dump again, and read this HTML page for the error of the server",

@@ -57,9 +57,8 @@ pub(crate) fn print_notes(cx: &RunContext, heap: &Heap, quiet: bool) {
         let copy = heap.kept_copy().filter(|_| spool::index_dir(heap.path()).is_none());
         if let Some((path, bytes)) = copy {
             let (path, size) = (path.display(), human_bytes(bytes));
-            cx.emit_about_dump(&format!(
-                "unpacked into {path} ({size}); `hprof-cli index --remove` removes it"
-            ));
+            let how = if heap.is_text() { "made a dump of the text:" } else { "unpacked into" };
+            cx.emit_about_dump(&format!("{how} {path} ({size}); `hprof-cli index --remove` removes it"));
         }
     }
     let problems = heap.summary().problems();

@@ -242,6 +242,17 @@ pub(crate) fn ensure_right(graph: &ObjectGraph) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Returns an error if the dump is a text report or was made from one: it contains no `what`.
+pub(crate) fn ensure_values(heap: &Heap, what: &str) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !heap.summary().is_from_text(),
+        "{} is a text report, or was made from one: it has references and sizes of objects, but no values, so {what}; make a \
+         binary dump of the program",
+        heap.path().display()
+    );
+    Ok(())
+}
+
 /// The rows of a long result: the first are computed while the query runs, the others while they are written.
 pub(crate) struct LazyRows<T, R> {
     items: Vec<T>,

@@ -2,6 +2,7 @@
 
 mod groups;
 mod heap;
+mod locks;
 mod started;
 
 use crate::cli::prelude::*;
@@ -29,6 +30,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli threads heap.hprof --thread 'http-*' --stack --locals
   hprof-cli threads heap.hprof --state blocked,waiting --stack --depth 5
   hprof-cli threads heap.hprof --group --locals
+  hprof-cli threads heap.hprof --locks
   hprof-cli threads heap.hprof --format text > threads.txt
   hprof-cli threads java.hprof.txt --started --thread 'pool-*' --sort serial";
 
@@ -79,7 +81,8 @@ const SORT: &[Keyword<ThreadsOrder>] = &[
 /// Lists all Thread objects of the heap dump, including virtual threads and threads that have not
 /// started or have ended. Dumps of JDK 21 and older contain no stacks of unmounted virtual threads.
 /// --format text prints live threads like jstack, with nid=0 and without monitor owners, which a heap
-/// dump does not contain. --started lists the threads that a profiler recorded (START THREAD records,
+/// dump does not contain. --locks lists who owns locks and who waits for them; monitors are inferred from
+/// the stacks. --started lists the threads that a profiler recorded (START THREAD records,
 /// or THREAD START lines of a text report). Builds the index on first use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ThreadsArgs {
@@ -126,6 +129,14 @@ pub(crate) struct ThreadsArgs {
     /// Group threads with the same stack whose names differ only in numbers, such as pools
     #[arg(long, help_heading = "Output", conflicts_with_all = ["started", "sort"])]
     group: bool,
+
+    /// List locks with their owners and the threads that wait for them, deadlocks first
+    #[arg(
+        long,
+        help_heading = "Output",
+        conflicts_with_all = ["started", "group", "group_of", "thread", "state", "virtual", "platform", "stack", "depth", "locals", "sort"]
+    )]
+    locks: bool,
 
     /// Sort order [default: retained; with --started, file order]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
@@ -219,6 +230,9 @@ fn of_heap(cx: &RunContext, args: &ThreadsArgs) -> anyhow::Result<Outcome> {
         which,
     };
     let locals = if args.locals { Locals::Shown } else { Locals::Hidden };
+    if args.locks {
+        return of_locks(cx, args);
+    }
     if args.group {
         return of_groups(cx, args, question, locals);
     }
@@ -284,6 +298,27 @@ fn of_groups(
     Ok(session.outcome(!found.rows.is_empty()))
 }
 
+fn of_locks(cx: &RunContext, args: &ThreadsArgs) -> anyhow::Result<Outcome> {
+    let ThreadsFormat::Rows(format) = args.format else {
+        anyhow::bail!("--format text is a thread dump, which has no list of locks; use table, json or csv")
+    };
+    let input = &args.input.input;
+    let (session, found) = locks::ask(cx, input)?;
+    cx.for_each_format(format, |cx, format| {
+        locks::show(
+            cx,
+            &session,
+            &found,
+            format,
+            (cx.style(args.color), limit(args.top, format, DEFAULT_TOP)),
+        )
+    })?;
+    if !input.quiet {
+        locks::notes(cx, &found);
+    }
+    Ok(session.outcome(!found.rows.is_empty()))
+}
+
 /// Returns the column with the number of matching threads.
 fn matching<'c, R>(count: impl Fn(&R) -> u64 + Send + Sync + 'c) -> Column<'c, R> {
     Column::new(names::MATCHING.dot(names::ROWS), move |of: &R| count(of).into())
@@ -295,5 +330,5 @@ fn left_out<'c, R>(count: impl Fn(&R) -> u64 + Send + Sync + 'c) -> Column<'c, R
 }
 
 pub(crate) fn row_schema() -> Vec<ResultSchema> {
-    vec![heap::row_schema(), groups::row_schema(), started::row_schema()]
+    vec![heap::row_schema(), groups::row_schema(), locks::row_schema(), started::row_schema()]
 }

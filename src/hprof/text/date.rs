@@ -1,13 +1,23 @@
 //! Dates as the agent writes them.
 
 use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 
 /// Converts a date in C's `ctime` format (`Sat Nov 21 01:58:24 2026`) to RFC 3339, but without a zone,
 /// which the text does not contain. Returns `None` for any other text. The day of the week is not
 /// checked, and a leap second (`:60`) is read as `:59`.
 pub fn rfc3339(ctime: &str) -> Option<String> {
+    Some(date_time(ctime)?.to_string())
+}
+
+/// Converts a date in C's `ctime` format to milliseconds since 1970, as if it were in UTC. Returns `None` for any other text.
+pub fn millis(ctime: &str) -> Option<i64> {
+    Some(date_time(ctime)?.to_zoned(TimeZone::UTC).ok()?.timestamp().as_millisecond())
+}
+
+fn date_time(ctime: &str) -> Option<DateTime> {
     let (_weekday, date) = ctime.split_once(' ')?;
-    Some(DateTime::strptime("%b %d %H:%M:%S %Y", date.trim()).ok()?.to_string())
+    DateTime::strptime("%b %d %H:%M:%S %Y", date.trim()).ok()
 }
 
 #[cfg(test)]

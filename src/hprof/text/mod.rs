@@ -8,7 +8,7 @@
 //!   [`hprof_values::names`] decode them.
 //! * `lines` splits the text into lines, `scan` parses the parts of a line.
 //! * `trace`, `heap`, `tables`, `monitors` and `calls` parse the lines of their sections.
-//! * [`rfc3339`] converts dates.
+//! * [`rfc3339`] and [`millis`] convert dates.
 //!
 //! Lines are parsed by structure, not by columns: columns widen for large numbers, and tabs become spaces
 //! when a report is copied from an e-mail.
@@ -27,7 +27,7 @@ mod tables;
 mod tests;
 mod trace;
 
-pub use date::rfc3339;
+pub use date::{millis, rfc3339};
 pub use event::TextEvent;
 pub use reader::TextReader;
 pub use reader::{END_OF_FILE, is_report};

@@ -125,6 +125,9 @@ fn own_fields_of(summary: &Summary, class: &ClassRow, packing: Packing, word_byt
 /// Returns `true` if class dumps state real sizes: only then is the size of a java.lang.Object greater than
 /// 0.
 pub(crate) fn states_sizes(summary: &Summary) -> bool {
+    if summary.is_from_text() {
+        return true;
+    }
     let mut objects = summary.classes().iter().filter(|class| {
         class.is_dumped() && class.super_id.get() == 0 && summary.is_named(class, "java.lang.Object")
     });
@@ -138,6 +141,12 @@ pub(crate) fn fit(summary: &Summary) -> FittedLayout {
         let evidence = Evidence::default();
         let source = if sizes_stated { LayoutSource::StatedSizes } else { LayoutSource::Assumed };
         return FittedLayout { layout: Layout::ANDROID, source, sizes_stated, evidence };
+    }
+    if summary.is_from_text() {
+        // Sizes are arbitrary, and no fields with values are known.
+        let layout = Layout { alignment_bytes: 1, ..Layout::COMMON };
+        let (source, evidence) = (LayoutSource::StatedSizes, Evidence::default());
+        return FittedLayout { layout, source, sizes_stated, evidence };
     }
     let sites = summary.classes().iter().any(|class| class.site_size.get() > 0);
     let measured = LayoutMeasurements::new(summary, sizes_stated);

@@ -7,6 +7,7 @@
 //!   the JVM adds and no dump contains).
 //! * Class objects: the instance part of java.lang.Class, which is fitted to the distances of class objects,
 //!   followed by the class's static fields.
+//! * In a dump made from a text report, every object has the size that the text states.
 //! * StackChunk: the instance part, fitted likewise, followed by the stack, whose size is a field.
 
 use hprof_values::BasicType;
@@ -17,7 +18,7 @@ use super::measured;
 use super::object_layout::{FieldCounts, Layout, LayoutOverride, align_up, statics_bytes};
 use crate::model::measurements::Lengths;
 use crate::model::summary::{ClassNumber, Summary};
-use crate::model::tables::ClassKind;
+use crate::model::tables::{ClassKind, ClassRow};
 
 /// Origin of the size of a class's instances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -167,6 +168,11 @@ impl Sizes {
     }
 
     fn size_class_objects(&mut self, summary: &Summary) {
+        if summary.is_from_text() {
+            let size = |class: &ClassRow| summary.stated_size(class.id.into()).unwrap_or(0);
+            self.class_objects = summary.classes().iter().map(size).collect();
+            return;
+        }
         let layout = self.fit.layout;
         let java_lang_class = summary.java_lang_class();
         let model = java_lang_class.map_or(0, |class| self.instance(class).0);
@@ -216,6 +222,10 @@ impl Sizes {
 
     fn sum_up(&mut self, summary: &Summary) {
         let layout = self.fit.layout;
+        if summary.is_from_text() {
+            self.add_stated(summary);
+            return self.add_class_objects(summary);
+        }
         self.totals = (summary.numbered_classes())
             .map(|(number, class)| match class.kind() {
                 ClassKind::Instance if fit::is_of_varying_size(summary, class) => {
@@ -249,6 +259,28 @@ impl Sizes {
                 *total = u64::try_from(sum.max(0)).unwrap_or(u64::MAX);
             }
         }
+        self.add_class_objects(summary);
+    }
+
+    /// Adds up stated sizes: those of single objects, and for all other instances that of their class.
+    fn add_stated(&mut self, summary: &Summary) {
+        let mut others: Vec<u64> = (summary.classes().iter())
+            .map(|class| if class.kind() == ClassKind::Instance { class.objects.get() } else { 0 })
+            .collect();
+        self.totals = vec![0; others.len()];
+        for row in summary.tables().stated_totals.iter() {
+            let class = row.class.get() as usize;
+            if let (Some(total), Some(others)) = (self.totals.get_mut(class), others.get_mut(class)) {
+                *total = row.bytes.get();
+                *others = others.saturating_sub(row.objects.get());
+            }
+        }
+        for ((total, others), (size, _)) in self.totals.iter_mut().zip(others).zip(&self.instances) {
+            *total = total.saturating_add(others.saturating_mul(*size));
+        }
+    }
+
+    fn add_class_objects(&mut self, summary: &Summary) {
         let class_objects = self.class_objects.iter().fold(0, |sum: u64, size| sum.saturating_add(*size));
         let java_lang_class = summary.java_lang_class().map(|class| class.0 as usize);
         if let Some(total) = java_lang_class.and_then(|class| self.totals.get_mut(class)) {
@@ -270,7 +302,7 @@ fn stack_bytes(layout: &Layout, words: u32) -> u64 {
 ///
 /// HotSpot dumps those after the real ones: `<resolved_references>`, `<signers>` and others in angle
 /// brackets, which cannot occur in the name of a Java field; JDK 8 also dumps a last one called `init_lock`.
-fn statics_of(summary: &Summary, layout: &Layout, class: &crate::model::tables::ClassRow) -> u64 {
+fn statics_of(summary: &Summary, layout: &Layout, class: &ClassRow) -> u64 {
     let mut counts = FieldCounts::default();
     let mut init_lock = false;
     for (name, kind, _) in summary.raw_statics(class).filter(|(name, ..)| !name.starts_with(b"<")) {

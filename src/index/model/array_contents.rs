@@ -322,6 +322,9 @@ fn is_text(element: BasicType) -> bool {
 }
 
 impl MissingContents {
+    /// All contents are missing.
+    pub(crate) const REMOVED: Self = Self { text_limit: Some(0), number_limit: Some(0) };
+
     /// Infers what is missing.
     ///
     /// `fills` and `lengths` are in the order of [`BasicType::PRIMITIVES`]. `strings` is the number of java.lang.Strings: a

@@ -38,6 +38,9 @@ pub struct Tables {
     pub(crate) flat_classes: IndexColumn<FlatClassRow>,
     pub(crate) flat_fields: IndexColumn<FlatFieldRow>,
     pub(crate) flat_arrays: IndexColumn<FlatArrayRow>,
+    pub(crate) element_arrays: IndexColumn<ElementArrayRow>,
+    pub(crate) stated_sizes: IndexColumn<StatedSizeRow>,
+    pub(crate) stated_totals: IndexColumn<StatedTotalRow>,
     pub(crate) short_arrays: IndexColumn<DistanceRow>,
     pub(crate) class_distances: IndexColumn<ClassDistanceRow>,
     pub(crate) stack_chunks: IndexColumn<StackChunkRow>,
@@ -175,6 +178,18 @@ impl Summary {
         self
     }
 
+    /// Adds the stated sizes of objects, ascending by ID.
+    pub(crate) fn with_stated_sizes(mut self, sizes: Vec<StatedSizeRow>) -> Self {
+        self.tables.stated_sizes = sizes.into();
+        self
+    }
+
+    /// Adds the sums of stated sizes by class.
+    pub(crate) fn with_stated_totals(mut self, totals: Vec<StatedTotalRow>) -> Self {
+        self.tables.stated_totals = totals.into();
+        self
+    }
+
     /// Returns all tables of the summary.
     pub fn tables(&self) -> &Tables {
         &self.tables
@@ -251,6 +266,9 @@ impl Summary {
         *self.missing_contents.get_or_init(|| {
             let strings = self.classes().iter().filter(|class| self.is_named(class, "java.lang.String"));
             let fills: Vec<ArrayFill> = self.tables.fills.iter().map(ArrayFill::from).collect();
+            if self.is_from_text() {
+                return MissingContents::REMOVED;
+            }
             MissingContents::infer(
                 &fills,
                 |element| self.primitive_lengths(element),
@@ -262,6 +280,18 @@ impl Summary {
     /// Returns `true` if an object is flattened: its fields are part of its only referrer (JEP 401).
     pub fn is_flat(&self, ObjectId(id): ObjectId) -> bool {
         id != 0 && id <= self.facts.last_flat_id.get()
+    }
+
+    /// Returns `true` if the dump was made from a text report, which states the sizes of objects but no values.
+    pub fn is_from_text(&self) -> bool {
+        self.facts.is_from_text != 0
+    }
+
+    /// Returns the size that a dump made from a text report states for an object; `None` if its class states it.
+    pub fn stated_size(&self, ObjectId(id): ObjectId) -> Option<u64> {
+        let rows: &[StatedSizeRow] = &self.tables.stated_sizes;
+        let at = rows.binary_search_by_key(&id, |row| row.id.get()).ok()?;
+        rows.get(at).map(|row| row.bytes.get())
     }
 
     /// Returns the number of flattened objects of each class that has some.

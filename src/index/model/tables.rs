@@ -314,6 +314,34 @@ rows! {
         version: u8,
         /// Compression of the file: 0 none, 1 gzip, 2 zstd, 3 tar, 4 tar in gzip, 5 tar in zstd, 6 zip.
         compression: u8,
+        /// 1 if the dump was made from a text report: it states all sizes, and contains no values.
+        is_from_text: u8,
+    }
+
+    /// Class of the arrays that state the class of their elements instead of their own (JVMPI).
+    ElementArrayRow {
+        /// ID of the elements' class; 0 for arrays that state no class.
+        element: U64,
+        /// Class number of the array class.
+        class: U32,
+    }
+
+    /// Size that a dump made from a text report states for an object.
+    StatedSizeRow {
+        /// Object ID.
+        id: U64,
+        /// Size in bytes.
+        bytes: U64,
+    }
+
+    /// Objects of a class whose sizes are stated one by one.
+    StatedTotalRow {
+        /// Number of objects.
+        objects: U64,
+        /// Sum of their sizes.
+        bytes: U64,
+        /// Class number.
+        class: U32,
     }
 
     /// How far the arrays of one element type are filled.

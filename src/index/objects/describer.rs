@@ -320,7 +320,7 @@ impl<'a> HeapVisitor<'a> for Describer<'a> {
         let shared = self.shared;
         self.class = self.class_number(record.class);
         let Some(plan) = shared.plans.plan(ClassNumber(self.class)) else { return };
-        self.units = shared.plans.instance(plan, record.fields) >> shared.unit_bits;
+        self.units = shared.plans.instance(plan, &record) >> shared.unit_bits;
         if record.id.0.wrapping_sub(1) < shared.last_flat {
             // Its bytes are part of its holder.
             self.units = 0;
@@ -337,8 +337,12 @@ impl<'a> HeapVisitor<'a> for Describer<'a> {
 
     #[inline(always)]
     fn object_array(&mut self, record: ObjectArray<'a>) {
-        self.class = self.class_number(record.class);
-        self.units = self.shared.plans.array(BasicType::Object, record.length) >> self.shared.unit_bits;
+        self.class = if self.shared.plans.has_element_arrays() {
+            self.shared.plans.array_class(record.class).map_or(NONE, |class| class.0)
+        } else {
+            self.class_number(record.class)
+        };
+        self.units = self.shared.plans.object_array(&record) >> self.shared.unit_bits;
         if self.shared.last_flat > 0 {
             self.flat_array(&record);
         }
@@ -358,7 +362,7 @@ impl<'a> HeapVisitor<'a> for Describer<'a> {
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
         let plans = &self.shared.plans;
         self.class = plans.primitive(record.element).map_or(NONE, |class| class.0);
-        self.units = plans.array(record.element, record.length) >> self.shared.unit_bits;
+        self.units = plans.primitive_array(&record) >> self.shared.unit_bits;
     }
 
     fn class(&mut self, record: ClassDump<'a>) {

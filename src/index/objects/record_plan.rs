@@ -1,6 +1,7 @@
 //! Facts about records that follow from an object's class: size, and offsets of references.
 
 use crate::model::measurements::array_kind;
+use hprof_parser::heap::{Instance, ObjectArray, PrimitiveArray};
 use hprof_values::{BasicType, ObjectId, be_u32};
 
 use crate::layout::fit;
@@ -49,10 +50,13 @@ pub struct RecordPlans<'a> {
     summary: &'a Summary,
     sizes: &'a Sizes,
     numbers: IdMap<ObjectId, ClassNumber>,
+    /// Array classes by the ID that arrays state, where it is that of their elements' class.
+    element_arrays: IdMap<ObjectId, ClassNumber>,
     /// Plans by class number.
     classes: Vec<ClassPlan>,
     /// Class numbers of primitive arrays, in the order of [`BasicType::PRIMITIVES`].
     primitive: [Option<ClassNumber>; 8],
+    is_from_text: bool,
 }
 
 impl<'a> RecordPlans<'a> {
@@ -68,13 +72,34 @@ impl<'a> RecordPlans<'a> {
         // Only one class is like this. If a malformed file has several, the first counts.
         let varying = classes.iter_mut().filter(|plan| plan.words.is_some());
         varying.skip(1).for_each(|plan| plan.words = None);
-        Self { summary, sizes, numbers: summary.class_ids(), classes, primitive }
+        let is_from_text = summary.is_from_text();
+        let element_arrays = (summary.tables().element_arrays.iter())
+            .map(|row| (row.element.into(), ClassNumber(row.class.get())))
+            .collect();
+        let numbers = summary.class_ids();
+        Self { summary, sizes, numbers, element_arrays, classes, primitive, is_from_text }
     }
 
     /// Returns the class with this class object.
     #[inline]
     pub fn class(&self, id: ObjectId) -> Option<ClassNumber> {
         self.numbers.get(&id).copied()
+    }
+
+    /// Returns the class of an array of references that states this class: its own, or that of its elements.
+    #[inline]
+    pub fn array_class(&self, id: ObjectId) -> Option<ClassNumber> {
+        if self.element_arrays.is_empty() { self.class(id) } else { self.element_array_class(id) }
+    }
+
+    #[cold]
+    fn element_array_class(&self, id: ObjectId) -> Option<ClassNumber> {
+        self.element_arrays.get(&id).copied().or_else(|| self.class(id))
+    }
+
+    /// Returns whether arrays state the classes of their elements.
+    pub(super) fn has_element_arrays(&self) -> bool {
+        !self.element_arrays.is_empty()
     }
 
     /// Returns the class of arrays of a primitive type.
@@ -105,18 +130,38 @@ impl<'a> RecordPlans<'a> {
         })
     }
 
-    /// Returns the shallow size of an instance with these fields.
+    /// Returns `true` if all instances of a class have the same size.
+    pub fn has_one_size(&self, plan: &ClassPlan) -> bool {
+        plan.words.is_none() && !self.is_from_text
+    }
+
+    /// Returns the shallow size of an instance.
     #[inline]
-    pub fn instance(&self, plan: &ClassPlan, fields: &[u8]) -> u64 {
+    pub fn instance(&self, plan: &ClassPlan, record: &Instance<'_>) -> u64 {
         match plan.words {
-            Some(at) => self.sizes.stack_chunk(be_u32(fields, at).unwrap_or(0)),
+            _ if self.is_from_text => self.summary.stated_size(record.id).unwrap_or(plan.size),
+            Some(at) => self.sizes.stack_chunk(be_u32(record.fields, at).unwrap_or(0)),
             None => plan.size,
         }
     }
 
-    /// Returns the shallow size of an array.
+    /// Returns the shallow size of an array of references.
     #[inline]
-    pub fn array(&self, element: BasicType, length: u32) -> u64 {
+    pub fn object_array(&self, record: &ObjectArray<'_>) -> u64 {
+        self.array(record.id, BasicType::Object, record.length)
+    }
+
+    /// Returns the shallow size of an array of primitives.
+    #[inline]
+    pub fn primitive_array(&self, record: &PrimitiveArray<'_>) -> u64 {
+        self.array(record.id, record.element, record.length)
+    }
+
+    #[inline]
+    fn array(&self, id: ObjectId, element: BasicType, length: u32) -> u64 {
+        if self.is_from_text {
+            return self.summary.stated_size(id).unwrap_or(0);
+        }
         self.sizes.layout().array_size(element, length.into())
     }
 

@@ -7,7 +7,7 @@ use super::adjacency_file;
 use super::error::Error;
 use super::estimate::{self, Estimate};
 use super::kept_file;
-use super::opening::{Opening, Verification};
+use super::opening::{DumpForm, Opening, Verification};
 use super::options::Options;
 use super::stages::{self, Purpose, Stages};
 use super::tree_file;
@@ -197,7 +197,12 @@ impl Heap {
 
     /// Returns the compression of the file, if it is compressed.
     pub fn compression(&self) -> Option<Compression> {
-        self.file.compression
+        self.file.form.compression()
+    }
+
+    /// Returns `true` if the file is a text report, of which a dump was made.
+    pub fn is_text(&self) -> bool {
+        matches!(self.file.form, DumpForm::Text(_))
     }
 
     /// Returns `true` if the summary was built by this process, not read from an index.
@@ -235,7 +240,7 @@ impl Heap {
         let mut reports = Vec::new();
         for stage in Stage::ALL {
             let key = opening.key(stage);
-            if stage == Stage::Unpacked && opening.compression.is_none() {
+            if stage == Stage::Unpacked && matches!(opening.form, DumpForm::Plain) {
                 continue;
             }
             let name = directory::file_name(&key);

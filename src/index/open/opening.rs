@@ -21,7 +21,7 @@ use crate::storage::store::directory::{IndexDirectories, IndexDirectory, not_use
 use crate::storage::store::format::{FileKey, StageFile, Unusable};
 use crate::storage::store::identity::Identity;
 use crate::storage::store::lock::Lock;
-use hprof_input::file::{Compression, MappedFile};
+use hprof_input::file::{Compression, MappedFile, TextFile};
 use hprof_input::progress::Progress;
 use hprof_parser::sniff::{self, FileKind};
 use hprof_parser::{FormatError, Header};
@@ -50,6 +50,28 @@ pub(crate) enum Verification {
     OnOpen,
 }
 
+/// Form of a file.
+#[derive(Debug)]
+pub(crate) enum DumpForm {
+    /// A dump.
+    Plain,
+    /// A compressed dump, which has to be unpacked.
+    Compressed(Compression),
+    /// A text report, of which a dump has to be made.
+    Text(TextFile),
+}
+
+impl DumpForm {
+    /// Returns the compression, if the file is compressed.
+    pub(crate) fn compression(&self) -> Option<Compression> {
+        match self {
+            Self::Plain => None,
+            Self::Compressed(compression) => Some(*compression),
+            Self::Text(text) => text.compression(),
+        }
+    }
+}
+
 /// A directory that no index can be written to, with the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {error}", dir.display())]
@@ -76,7 +98,7 @@ impl From<NotWritable> for Error {
 pub(crate) struct Opening {
     /// Path as given.
     pub(crate) dump: MappedFile,
-    pub(crate) compression: Option<Compression>,
+    pub(crate) form: DumpForm,
     identity: Identity,
     pub(crate) options: Options,
     pub(crate) directories: IndexDirectories,
@@ -97,20 +119,24 @@ impl Opening {
     ) -> Result<(Self, Option<Summary>), Error> {
         let dump = MappedFile::open(path)?;
         let bytes = dump.bytes();
-        let compression = Compression::detect(bytes);
-        match compression {
-            None => drop(Header::parse(bytes).map_err(|error| format_error(path, bytes, error))?),
+        let form = match (TextFile::open(path)?, Compression::detect(bytes)) {
+            (Some(text), _) => DumpForm::Text(text),
+            (None, None) => {
+                Header::parse(bytes).map_err(|error| format_error(path, bytes, error))?;
+                DumpForm::Plain
+            }
             // The contents of an archive are known once it is unpacked.
-            Some(compression) if compression.is_archive() => {}
-            Some(compression) => {
+            (None, Some(compression)) if compression.is_archive() => DumpForm::Compressed(compression),
+            (None, Some(compression)) => {
                 let (start, error) = compression.peek(bytes, 4096);
                 let looks = sniff::sniff(&start);
                 if looks != FileKind::Hprof {
                     let looks = if start.is_empty() { None } else { Some(looks) };
                     return Err(Error::NotInside { path: path.to_owned(), compression, looks, error });
                 }
+                DumpForm::Compressed(compression)
             }
-        }
+        };
         let opening = Self {
             identity: Identity::from_dump(&dump),
             directories: IndexDirectories::for_dump(path, options.index_dir.as_deref()),
@@ -120,7 +146,7 @@ impl Opening {
             notes: Mutex::default(),
             kept_copy: OnceLock::new(),
             dump,
-            compression,
+            form,
         };
         let summary = opening.read(Stage::Summary, summary_file::read);
         Ok((opening, summary))
@@ -134,7 +160,7 @@ impl Opening {
     /// Returns `true` if the dump needs no unpacking, or was unpacked. Checks the length only: the bytes
     /// are checked when they are used.
     pub(crate) fn is_unpacked(&self) -> bool {
-        self.compression.is_none()
+        matches!(self.form, DumpForm::Plain)
             || self.directories.read(&self.key(Stage::Unpacked), find_unpacked).0.is_some()
     }
 
@@ -162,9 +188,9 @@ impl Opening {
         found
     }
 
-    /// Returns the bytes of the dump, unpacked if it is compressed.
+    /// Returns the bytes of the dump: unpacked if it is compressed, converted if it is a text.
     pub(crate) fn bytes(&self, progress: &dyn Progress) -> Result<&[u8], Error> {
-        if self.compression.is_some() && self.unpacked.get().is_none() {
+        if !matches!(self.form, DumpForm::Plain) && self.unpacked.get().is_none() {
             let locked = self.directories.writable().ok().and_then(|directory| {
                 directory.exposure().into_iter().for_each(|exposure| self.note(exposure.to_string()));
                 let locked = lock(directory, progress);
@@ -181,12 +207,12 @@ impl Opening {
         directory: Option<&IndexDirectory>,
         progress: &dyn Progress,
     ) -> Result<&[u8], Error> {
-        let Some(compression) = self.compression else {
+        if matches!(self.form, DumpForm::Plain) {
             return Ok(self.dump.bytes());
-        };
+        }
         if self.unpacked.get().is_none() {
             let key = self.key(Stage::Unpacked);
-            let found = unpack(&self.dump, compression, &key, &self.directories, directory, progress)?;
+            let found = unpack(&self.dump, &self.form, &key, &self.directories, directory, progress)?;
             if found.kept && directory.is_some_and(|directory| directory.is_kept) {
                 let _ = self.kept_copy.set((found.map.path().to_owned(), found.map.stamp().len));
             }
@@ -207,12 +233,12 @@ impl Opening {
         let header = Header::parse(bytes).map_err(|error| format_error(self.dump.path(), bytes, error))?;
         let packed_error = unpacked.and_then(|(_, error)| error.as_deref());
         let memory = memory::available(self.options.memory_bytes);
-        Ok(DumpBytes { bytes, header, compression: self.compression, memory, packed_error })
+        Ok(DumpBytes { bytes, header, compression: self.form.compression(), memory, packed_error })
     }
 
     /// Returns the size of the unpacked dump, and an estimate of its number of objects if requested.
     pub(crate) fn objects_about(&self, ask: bool, progress: &dyn Progress) -> Result<(u64, u64), Error> {
-        if !ask && self.compression.is_none() {
+        if !ask && matches!(self.form, DumpForm::Plain) {
             return Ok((self.dump.bytes().len() as u64, 0));
         }
         self.bytes(progress)?;

@@ -59,4 +59,7 @@ sections! {
     28 flat_classes,
     29 flat_fields,
     30 flat_arrays,
+    31 stated_sizes,
+    32 stated_totals,
+    33 element_arrays,
 }

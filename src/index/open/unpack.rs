@@ -1,24 +1,27 @@
-//! The unpacked copy of a compressed dump, in the directory of its index.
+//! The unpacked copy of a compressed dump, or the dump made from a text report, in the directory of its index.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use xxhash_rust::xxh3::Xxh3;
 use zerocopy::little_endian::U64;
 
-use hprof_input::file::MappedFile;
+use hprof_input::file::{MappedFile, TextFile};
 use hprof_input::mapped_files::Content;
 use hprof_input::packed::{self, Compression, Output, Size, UnpackError};
 
 use super::error::{Error, NoRoom};
+use super::opening::DumpForm;
 use crate::storage::free_space::free_bytes;
+use crate::storage::human_bytes::plural;
 use crate::storage::open_dir::unnamed_in;
 use crate::storage::private_dir::PrivateDir;
 use crate::storage::store::directory::{self, IndexDirectories, IndexDirectory};
 use crate::storage::store::format::{FileKey, StageFile, Unusable};
 use hprof_input::progress::Progress;
+use hprof_input::text_dump::{TextDump, TextDumpError};
 
 /// The unpacked bytes of a compressed dump.
 pub(crate) struct UnpackedDump {
@@ -32,7 +35,7 @@ pub(crate) struct UnpackedDump {
 /// Returns the unpacked bytes from the index, or unpacks them now.
 pub(crate) fn unpack(
     dump: &MappedFile,
-    compression: Compression,
+    form: &DumpForm,
     key: &FileKey,
     directories: &IndexDirectories,
     directory: Option<&IndexDirectory>,
@@ -59,7 +62,7 @@ pub(crate) fn unpack(
     let Some(file) = named.as_ref().map(|file| file.as_file()).or(nameless.as_ref()) else {
         return Err(fail(io::ErrorKind::NotFound.into()));
     };
-    let (unpacked, hash) = unpack_into(file, dump, compression, &into, progress)?;
+    let (unpacked, hash) = unpack_into(file, dump, form, &into, progress)?;
     let error = unpacked.error;
     if let Some(file) = nameless {
         let map = MappedFile::from_file(&file, into.join(directory::UNPACKED_DATA), Content::Scratch)?;
@@ -101,33 +104,84 @@ pub fn unnamed_copy(
         PrivateDir::create(into).map_err(fail)?;
     }
     let file = unnamed_in(into).map_err(fail)?;
-    let (unpacked, _) = unpack_into(&file, packed, compression, into, progress)?;
+    let (unpacked, _) = unpack_into(&file, packed, &DumpForm::Compressed(compression), into, progress)?;
     Ok((MappedFile::from_file(&file, into.to_owned(), Content::Scratch)?, unpacked.error))
 }
 
-/// Unpacks a file into `file`, which is in the directory `into`. Returns the result and the checksum of the
-/// unpacked bytes.
+/// Unpacks or converts a file into `file`, which is in the directory `into`. Returns the result and the checksum of the
+/// bytes.
 fn unpack_into(
     file: &File,
     dump: &MappedFile,
-    compression: Compression,
+    form: &DumpForm,
     into: &Path,
     progress: &dyn Progress,
 ) -> Result<(packed::UnpackOutcome, u64), Error> {
     let path = || dump.path().to_owned();
     let into = || into.to_owned();
-    progress.begin("unpacking", dump.stamp().len);
-    dump.will_scan();
     let copy = Copy::new(file, into());
-    let unpacked = packed::unpack(dump.bytes(), compression, &copy, &|bytes| progress.advance(bytes));
-    progress.end();
+    let unpacked = match form {
+        DumpForm::Plain => Err(UnpackError::Output(io::ErrorKind::InvalidInput.into())),
+        DumpForm::Compressed(compression) => {
+            progress.begin("unpacking", dump.stamp().len);
+            dump.will_scan();
+            let unpacked =
+                packed::unpack(dump.bytes(), *compression, &copy, &|bytes| progress.advance(bytes));
+            progress.end();
+            unpacked
+        }
+        DumpForm::Text(text) => convert(text, &copy, progress),
+    };
     let passed = copy.passed.into_inner().unwrap_or_else(PoisonError::into_inner);
     let unpacked = unpacked.map_err(|error| match (error, passed.no_room) {
         (_, Some(no_room)) => Error::NoRoom { path: path(), into: into(), no_room },
         (UnpackError::Output(error), None) => Error::Unpack { path: path(), into: into(), error },
-        (UnpackError::Members(members), None) => Error::Members { path: path(), compression, members },
+        (UnpackError::Members(members), None) => {
+            let compression = form.compression().unwrap_or(Compression::Zip);
+            Error::Members { path: path(), compression, members }
+        }
     })?;
     Ok((unpacked, passed.hash.digest()))
+}
+
+/// Writes the dump made from a text report.
+fn convert(
+    text: &TextFile,
+    copy: &Copy<'_>,
+    progress: &dyn Progress,
+) -> Result<packed::UnpackOutcome, UnpackError> {
+    let failed = |error| match error {
+        TextDumpError::Write(error) => UnpackError::Output(error),
+        error => UnpackError::Output(io::Error::other(error)),
+    };
+    let dump = TextDump::read(text, None, progress).map_err(failed)?;
+    copy.expect(Size::Stated(dump.expected_bytes()))?;
+    let mut writer = BufWriter::with_capacity(WRITTEN, CopyWriter { copy, len: 0 });
+    let written = dump.write(&mut writer, progress).map_err(failed)?;
+    writer.flush()?;
+    let lines = written.malformed_lines;
+    let error = (lines > 0)
+        .then(|| format!("{lines} {} of the text could not be parsed", plural(lines, "line", "lines")));
+    Ok(packed::UnpackOutcome { len: writer.get_ref().len, error })
+}
+
+/// Sequential writer of a copy.
+struct CopyWriter<'a, 'c> {
+    copy: &'c Copy<'a>,
+    len: u64,
+}
+
+impl Write for CopyWriter<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.copy.receive(bytes)?;
+        self.copy.write_at(self.len, bytes)?;
+        self.len += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Returns the unpacked dump beside a valid `unpacked` file, if it has the expected length; with the
@@ -176,7 +230,6 @@ const NEAR: u64 = 8 << 20;
 const RESERVE: u64 = 256 << 20;
 
 /// Bytes per write: with 128 KiB and more, Linux takes five times as long (decision 11).
-#[cfg(unix)]
 const WRITTEN: usize = 64 << 10;
 
 /// Writer of the unpacked copy that checks the free disk space.

@@ -84,6 +84,8 @@ pub(crate) struct Contents {
     pub(crate) heap_summaries: Vec<u64>,
     /// Offsets of CONTROL SETTINGS records.
     pub(crate) control_settings: Vec<u64>,
+    /// Rows of STATED SIZES records, with the number of the heap dump that they belong to, from 1.
+    pub(crate) stated_sizes: Vec<(u32, Segment)>,
     /// Ranges of consecutive whole records other than heap dumps, in file order, with their headers.
     pub(crate) records: Vec<Segment>,
     /// Heap dumps.

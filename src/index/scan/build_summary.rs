@@ -13,6 +13,7 @@ use super::completeness::{self, Completeness};
 use super::find_objects::Lookup;
 use super::flat_objects::FlatTables;
 use super::scan_dump::{CollectedIds, scan_dump};
+use super::stated_sizes;
 use super::system_properties;
 use super::tallies::{ChunkIds, ScanResult};
 use crate::model::problem::{Problem, ProblemKind, Severity};
@@ -53,7 +54,9 @@ pub(crate) fn build(
     let none = HeapDump::default();
     let dump = number.checked_sub(1).and_then(|at| contents.dumps.get(at)).unwrap_or(&none);
     let (scan, ids, plan) = scan_dump(source, &contents, dump, &allowance, collect_ids, progress)?;
+    let sizes = stated_sizes::rows(source.bytes, &contents, number, &allowance)?;
     let parts = SummaryParts::new(source, &contents, dump, number, scan, &plan, &allowance)?;
+    let parts = SummaryParts { stated_sizes: sizes, ..parts };
     Ok(BuiltSummary { summary: parts.finish(source, &plan), ids, plan })
 }
 
@@ -64,6 +67,7 @@ struct SummaryParts {
     texts: TextPool,
     /// Data for finding objects.
     chunk_ids: Vec<ChunkIds>,
+    stated_sizes: Vec<StatedSizeRow>,
 }
 
 impl SummaryParts {
@@ -127,14 +131,14 @@ impl SummaryParts {
             .into();
         tables.text_ends = texts.ends.clone().into();
         tables.text_bytes = texts.bytes.clone().into();
-        Ok(Self { tables, facts, texts, chunk_ids: scan.chunk_ids })
+        Ok(Self { tables, facts, texts, chunk_ids: scan.chunk_ids, stated_sizes: Vec::new() })
     }
 
     /// Creates the summary, and adds data read from objects: class loaders and the JVM's system
     /// properties.
     fn finish(self, source: &DumpBytes<'_>, plan: &Plan) -> Summary {
-        let Self { tables, facts, mut texts, chunk_ids } = self;
-        let summary = Summary::from_tables(tables, facts);
+        let Self { tables, facts, mut texts, chunk_ids, stated_sizes: sizes } = self;
+        let summary = Summary::from_tables(tables, facts).with_stated_sizes(sizes);
         let lookup = Lookup { source, plan, chunks: &chunk_ids, budget: LOOKUP_BYTES };
         let class_ids = summary.class_ids();
         let last_flat = facts.last_flat_id.get();
@@ -144,6 +148,10 @@ impl SummaryParts {
             .map(|(key, value)| PairRow { key: texts.add(key).into(), value: texts.add(value).into() })
             .collect();
         let FlatTables { classes, fields, arrays } = flat.unwrap_or_default();
+        let is_from_text = summary.is_from_text();
+        let totals =
+            if is_from_text { stated_sizes::totals(source, plan, &summary, &class_ids) } else { Vec::new() };
+        let summary = summary.with_stated_totals(totals);
         summary.with_objects(loaders, properties, texts).with_flat_objects(classes, fields, arrays)
     }
 }
@@ -218,6 +226,7 @@ fn facts(
             Some(Compression::TarZstd) => 5,
             Some(Compression::Zip) => 6,
         },
+        is_from_text: u8::from(!contents.stated_sizes.is_empty()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Construction of the class table from CLASS DUMPs, LOAD CLASSes and the counts of the scan.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use crate::storage::allowance::{Allowance, bytes as bytes_of, map_bytes};
 use crate::storage::human_bytes::plural;
@@ -41,6 +42,11 @@ pub(crate) fn raw_name<'a>(bytes: &'a [u8], id_size: IdSize, contents: &Contents
     mutf8::decode(raw_bytes(bytes, id_size, contents, id))
 }
 
+/// Returns `true` if arrays state the class.
+fn is_array(tally: Option<&Tally>) -> bool {
+    tally.is_some_and(|tally| tally.lengths.is_some())
+}
+
 /// Builder of the class table, with the texts of names.
 pub(crate) struct ClassRowBuilder<'a> {
     bytes: &'a [u8],
@@ -55,6 +61,8 @@ pub(crate) struct ClassRowBuilder<'a> {
     fields: Vec<FieldRow>,
     statics: Vec<StaticRow>,
     numbers: IdMap<ObjectId, u32>,
+    /// Class numbers of array classes by the ID of their elements' class, where arrays state that (JVMPI).
+    element_arrays: IdMap<ObjectId, u32>,
     java_lang_class: u32,
     class_objects: u64,
     unnamed: u64,
@@ -78,6 +86,7 @@ impl<'a> ClassRowBuilder<'a> {
             fields: Vec::new(),
             statics: Vec::new(),
             numbers: IdMap::default(),
+            element_arrays: IdMap::default(),
             java_lang_class: NONE,
             class_objects: 0,
             unnamed: 0,
@@ -116,11 +125,14 @@ impl<'a> ClassRowBuilder<'a> {
         }
         self.class_objects = self.rows.len() as u64;
         for id in all {
-            if !self.numbers.contains_key(&id) {
+            // The class of arrays without a class is added later.
+            let is_later = id.is_null() && is_array(scan.tallies.get(&id));
+            if !is_later && !self.numbers.contains_key(&id) {
                 let load = loads.get(&id).map(|load| (load.serial, load.name));
                 self.add_undumped(id, scan.tallies.get(&id), load);
             }
         }
+        self.add_element_arrays(scan);
         self.add_primitive_arrays(scan);
         self.link();
         self.add_site_sizes();
@@ -238,18 +250,24 @@ impl<'a> ClassRowBuilder<'a> {
     }
 
     fn add_undumped(&mut self, id: ObjectId, tally: Option<&Tally>, load: Option<(u32, u64)>) {
-        if tally.is_some_and(|tally| tally.objects > 0) {
-            self.missing += 1;
-        }
         let name = self.intern_class_name(id, load);
         let row = self.row(id, name, tally, load);
+        if row.objects.get() > 0 {
+            self.missing += 1;
+        }
         self.push(row);
     }
 
     /// Creates the part of a row that does not depend on a CLASS DUMP.
     fn row(&mut self, id: ObjectId, name: u32, tally: Option<&Tally>, load: Option<(u32, u64)>) -> ClassRow {
         let text = crate::model::text_pool::text(&self.texts.ends, &self.texts.bytes, name);
-        let is_array = text.ends_with("[]") || tally.is_some_and(|tally| tally.lengths.is_some());
+        let is_named = load.is_some() && !text.starts_with('<');
+        let arrays = tally.and_then(|tally| tally.lengths.as_deref()).map_or(0, Lengths::count);
+        let is_element = is_named && arrays > 0 && !text.ends_with("[]");
+        let is_array = text.ends_with("[]") || arrays > 0 && !is_element;
+        // Arrays that state the class of their elements are not instances of it.
+        let objects = tally.map_or(0, |tally| tally.objects);
+        let objects = if is_element { objects.saturating_sub(arrays) } else { objects };
         let primitive =
             BasicType::PRIMITIVES.into_iter().find(|kind| text.strip_suffix("[]") == Some(kind.java_name()));
         let kind = match primitive {
@@ -260,7 +278,7 @@ impl<'a> ClassRowBuilder<'a> {
         let distance = tally.map_or_else(Distance::default, |tally| tally.distance);
         ClassRow {
             id: id.into(),
-            objects: tally.map_or(0, |tally| tally.objects).into(),
+            objects: objects.into(),
             deviant: tally.map_or(0, |tally| tally.mismatched).into(),
             name: name.into(),
             super_class: NONE.into(),
@@ -272,6 +290,56 @@ impl<'a> ClassRowBuilder<'a> {
             flags: if load.is_some() { 2 } else { 0 },
             ..ClassRow::default()
         }
+    }
+
+    /// Adds the classes of arrays that state the class of their elements, or none: JVMPI agents (JDK 1.2 to 1.4) write that.
+    /// All others state the array's class, whose name ends with brackets.
+    fn add_element_arrays(&mut self, scan: &ScanResult) {
+        let mut elements: Vec<(ObjectId, u64)> = (scan.tallies.iter())
+            .filter_map(|(id, tally)| Some((*id, tally.lengths.as_ref()?.count())))
+            .filter(|(id, arrays)| *arrays > 0 && self.is_element_class(*id))
+            .collect();
+        elements.sort_unstable();
+        let mut arrays_of: HashMap<String, u32> = HashMap::new();
+        if !elements.is_empty() {
+            for (number, row) in (0u32..).zip(&self.rows) {
+                if row.kind == ClassKind::ObjectArray.code() {
+                    arrays_of.entry(self.text(row).to_owned()).or_insert(number);
+                }
+            }
+        }
+        for (id, arrays) in elements {
+            let row = self.numbers.get(&id).and_then(|number| self.rows.get(*number as usize));
+            let name = format!("{}[]", row.map_or("<unknown class>", |row| self.text(row)));
+            let number = match arrays_of.get(&name) {
+                Some(number) => *number,
+                None => {
+                    let number = self.next_number();
+                    let text = self.texts.add(&name);
+                    let row = self.row(ObjectId::NULL, text, None, None);
+                    self.push(row);
+                    arrays_of.insert(name, number);
+                    number
+                }
+            };
+            if let Some(row) = self.rows.get_mut(number as usize) {
+                row.objects = row.objects.get().saturating_add(arrays).into();
+            }
+            self.element_arrays.insert(id, number);
+        }
+    }
+
+    /// Returns `true` if arrays that state this class have elements of it: it is not an array class.
+    fn is_element_class(&self, id: ObjectId) -> bool {
+        if id.is_null() {
+            return true;
+        }
+        let row = self.numbers.get(&id).and_then(|number| self.rows.get(*number as usize));
+        row.is_some_and(|row| row.kind == ClassKind::Instance.code())
+    }
+
+    fn text(&self, row: &ClassRow) -> &str {
+        crate::model::text_pool::text(&self.texts.ends, &self.texts.bytes, row.name.get())
     }
 
     /// Assigns the primitive arrays to their classes; classes that the dump does not contain get a row
@@ -375,14 +443,26 @@ impl<'a> ClassRowBuilder<'a> {
     /// Fills the tables of classes and of measurements.
     pub(crate) fn tables(&mut self, scan: &ScanResult) -> Tables {
         let number = |id: &ObjectId| self.numbers.get(id).copied();
-        let mut lengths: Vec<(u32, &Lengths<64>)> = (scan.tallies.iter())
-            .filter_map(|(id, tally)| Some((number(id)?, tally.lengths.as_deref()?)))
+        let array_number = |id: &ObjectId| self.element_arrays.get(id).copied().or_else(|| number(id));
+        let mut lengths: Vec<(u32, Cow<'_, Lengths<64>>)> = (scan.tallies.iter())
+            .filter_map(|(id, tally)| Some((array_number(id)?, Cow::Borrowed(tally.lengths.as_deref()?))))
             .collect();
-        lengths.sort_unstable_by_key(|(class, _)| *class);
+        lengths.sort_by_key(|(class, _)| *class);
+        lengths.dedup_by(|(class, more), (known_class, lengths)| {
+            let is_same = class == known_class;
+            if is_same {
+                lengths.to_mut().merge(more);
+            }
+            is_same
+        });
         let elements = lengths.iter().map(|(class, lengths)| ElementsRow {
             elements: lengths.elements.into(),
             class: (*class).into(),
         });
+        let mut element_arrays: Vec<ElementArrayRow> = (self.element_arrays.iter())
+            .map(|(element, class)| ElementArrayRow { element: (*element).into(), class: (*class).into() })
+            .collect();
+        element_arrays.sort_unstable_by_key(|row| row.element.get());
         let object_lengths = lengths.iter().flat_map(|(class, lengths)| {
             let counted = (0u8..).zip(&lengths.by_length).filter(|(_, count)| **count > 0);
             counted.map(|(length, count)| ObjectLengthRow {
@@ -406,6 +486,7 @@ impl<'a> ClassRowBuilder<'a> {
             .map(|(class, bytes)| ClassDistanceRow { bytes: bytes.into(), class: class.into() });
         Tables {
             classes: self.rows.clone().into(),
+            element_arrays: element_arrays.into(),
             elements: elements.collect::<Vec<_>>().into(),
             object_lengths: object_lengths.collect::<Vec<_>>().into(),
             primitive_lengths: primitive_lengths.collect::<Vec<_>>().into(),

@@ -18,6 +18,7 @@ pub mod heap_ranges;
 mod parallel;
 pub(crate) mod sample;
 pub(crate) mod scan_dump;
+mod stated_sizes;
 mod system_properties;
 mod tallies;
 mod task;

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use hprof_format::binary::record_head;
 use hprof_parser::Header;
 use hprof_parser::heap;
-use hprof_parser::record::{Record, tag};
+use hprof_parser::record::{Record, STATED_SIZES_MAGIC, tag};
 use hprof_values::{BasicType, ObjectId, be_id, be_u32};
 
 use super::contents::BlockChain;
@@ -160,6 +160,8 @@ impl RecordSink for Filter<'_> {
             tag::CONTROL_SETTINGS => 6,
             // A trace without frames has twelve bytes.
             tag::TRACE => be_u32(body, 8).map_or(0, |frames| 12 + frames as usize * w).min(body.len()),
+            // IDs and sizes, which are kept everywhere.
+            tag::STATED_SIZES if body.starts_with(STATED_SIZES_MAGIC) => body.len(),
             _ => 0,
         };
         let mut body = body.to_vec();

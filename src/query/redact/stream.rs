@@ -245,7 +245,7 @@ impl Records<'_, '_> {
                 return Ok(is_open);
             }
             let Some(record) = Record::at(head, 0) else { return Ok(true) };
-            if !is_known(record.tag) {
+            if !is_known(record.tag) && record.tag != tag::STATED_SIZES {
                 // Only the tag may be damaged.
                 let (id_size, mut budget) = (self.id_size, MAX_RECORDS);
                 let is_lost = if is_heap(self.input.peek(WINDOW)?, &record, id_size, &mut budget) {

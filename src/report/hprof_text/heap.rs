@@ -92,7 +92,7 @@ impl ClassTexts {
                     ClassText { name: format!("{name}@{id:x})\n").into_bytes(), ..ClassText::default() };
                 let references = summary.fields(class).filter(|(_, kind)| *kind == BasicType::Object);
                 text.fields.extend(references.map(|(name, _)| names.name(name)));
-                if let Some(plan) = plans.plan(number).filter(|plan| plan.words.is_none()) {
+                if let Some(plan) = plans.plan(number).filter(|plan| plans.has_one_size(plan)) {
                     text.before_trace = format!(" (sz={}, trace=", plan.size).into_bytes();
                 }
                 text
@@ -201,7 +201,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
         match text.map(|text| text.before_trace.as_slice()).filter(|text| !text.is_empty()) {
             Some(text) => self.put(text),
             None => {
-                let size = plan.map_or(0, |plan| self.plans.instance(plan, record.fields));
+                let size = plan.map_or(0, |plan| self.plans.instance(plan, &record));
                 self.put(b" (sz=");
                 self.decimal(size);
                 self.put(b", trace=");
@@ -234,8 +234,8 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
     fn object_array(&mut self, record: ObjectArray<'a>) {
         let wanted = self.elements.clone().unwrap_or(0..record.length);
         if wanted.start == 0 {
-            let class = self.class_number(record.class);
-            let size = self.plans.array(BasicType::Object, record.length);
+            let class = self.plans.array_class(record.class);
+            let size = self.plans.object_array(&record);
             heap_text::array(&mut self.text.made, record.id.0, size, record.trace.0, record.length);
             self.end_of_class(self.texts.class(class), record.class);
             self.text.limit();
@@ -252,7 +252,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
 
     #[inline(always)]
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
-        let size = self.plans.array(record.element, record.length);
+        let size = self.plans.primitive_array(&record);
         let text = &mut self.text.made;
         heap_text::array(text, record.id.0, size, record.trace.0, record.length);
         heap_text::end_of_primitive(text, record.element.java_name());

@@ -8,7 +8,6 @@ use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
 use hprof_query::objects::selection::{Selection, SelectionKind};
-use hprof_query::objects::strength::Exclusions;
 use hprof_query::paths::merged::{self, MergeLimits, MergedPaths, OmittedPaths, PathNode};
 use hprof_query::paths::steps::{ObjectStep, RootView, View};
 use hprof_report::tree::{self, Branch};
@@ -18,8 +17,8 @@ use crate::cli::prelude::*;
 use crate::cli::shared::unreachable::{self, ReachableScope};
 use crate::cli::shared::{messages, object, object_columns, paths};
 
+use super::PathExclusions;
 use super::chains::{self, PathSegment};
-use super::{excluded_references, excluded_roots};
 
 /// Maximum number of lines of a sequence without a branch in a table; the middle of a longer one is omitted.
 const MAX_LINES: usize = 12;
@@ -48,12 +47,12 @@ pub(super) fn run(
     input: &Input,
     output: &Output,
     selections: &[Selection],
-    excluded: Exclusions,
+    excluded: &PathExclusions,
     show: MergeLimits,
 ) -> anyhow::Result<Outcome> {
     let format = output.format();
     let (session, trees) =
-        Session::ask(cx, input, |dump| find(dump, selections, (excluded, cx.formats(format)), show))?;
+        Session::ask(cx, input, |dump| find(cx, dump, selections, (excluded, cx.formats(format)), show))?;
     let mut roots = trees.roots.iter();
     cx.for_each_format(format, |cx, format| {
         let (is_table, roots) = (format == Format::Table, roots.next().map_or(&[][..], Vec::as_slice));
@@ -75,12 +74,14 @@ pub(super) fn run(
 }
 
 fn find(
+    cx: &RunContext,
     dump: &Dump<'_>,
     selections: &[Selection],
-    (excluded, formats): (Exclusions, &[Format]),
+    (excluded, formats): (&PathExclusions, &[Format]),
     show: MergeLimits,
 ) -> anyhow::Result<Trees> {
-    let view = View::new(dump);
+    let view = excluded.view(cx, dump)?;
+    let excluded = excluded.references;
     let sets: Vec<RoaringBitmap> = selections.iter().map(|selection| selection.objects(dump)).collect();
     let missing = sets.iter().enumerate().filter(|(_, set)| set.is_empty()).map(|(at, _)| at).collect();
     let objects = sets.into_iter().fold(RoaringBitmap::new(), |all, set| all | set);
@@ -115,7 +116,13 @@ fn steps(view: &View<'_>, nodes: &[PathNode]) -> Vec<ObjectStep> {
 }
 
 /// Prints notes about what the rows cannot show.
-fn notes(cx: &RunContext, session: &Session, trees: &Trees, selections: &[Selection], excluded: Exclusions) {
+fn notes(
+    cx: &RunContext,
+    session: &Session,
+    trees: &Trees,
+    selections: &[Selection],
+    excluded: &PathExclusions,
+) {
     let note = |text: &str| cx.emit("note", text);
     for selection in trees.missing.iter().filter_map(|at| selections.get(*at)) {
         match selection.what {
@@ -128,16 +135,21 @@ fn notes(cx: &RunContext, session: &Session, trees: &Trees, selections: &[Select
     let MergedPaths { sought, found, only_frames, only_excluded, unreachable, followed_all, .. } =
         trees.merged;
     let of_all = |some: u64| format!("{} of {} objects", group_digits(some), group_digits(sought));
-    let (references, roots) = (excluded_references(excluded), excluded_roots(excluded));
-    let left_out = match (references.is_empty(), roots.is_empty()) {
-        (false, true) => format!("through excluded references: {references}"),
-        (true, _) => format!("from excluded GC roots: {roots}"),
-        (false, false) => {
-            format!("through excluded references: {references}; or from excluded GC roots: {roots}")
-        }
-    };
+    let (references, roots) = (excluded.references(), excluded.roots());
+    let (fields, has_fields) = (excluded.fields(), !excluded.fields.is_empty());
+    let parts = [
+        ("through excluded references", references),
+        ("through excluded fields", fields),
+        ("from excluded GC roots", roots.clone()),
+    ];
+    let parts = parts.iter().filter(|(_, what)| !what.is_empty());
+    let left_out = parts.map(|(how, what)| format!("{how}: {what}")).collect::<Vec<_>>().join("; or ");
     if followed_all || only_excluded > 0 {
-        let hint = if followed_all || !roots.is_empty() { "" } else { "; --all-references shows them" };
+        let hint = if followed_all || !roots.is_empty() || has_fields {
+            ""
+        } else {
+            "; --all-references shows them"
+        };
         note(&format!("{} are reachable only {left_out}{hint}", of_all(only_excluded)));
     }
     if only_frames > 0 {

@@ -4,9 +4,18 @@ mod chains;
 mod merged;
 pub(super) mod objects;
 
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use hprof_index::Dump;
+use hprof_query::objects::excluded_fields::{self, ExcludedFields, FieldOfClass};
 use hprof_query::objects::selection::{Selection, SelectionKind};
 use hprof_query::objects::strength::{Exclusions, Strength};
 use hprof_query::paths::merged::MergeLimits;
+use hprof_query::paths::steps::View;
 use hprof_values::{ObjectId, RootKind};
 
 use crate::cli::prelude::*;
@@ -17,6 +26,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli paths-to-root heap.hprof 0x7c00012a8
   hprof-cli paths-to-root heap.hprof 0x7c00012a8 --paths 10 --exclude weak,phantom
   hprof-cli paths-to-root heap.hprof com.acme.Session --top 10
+  hprof-cli paths-to-root heap.hprof com.acme.Session --exclude-field com.acme.Cache.byId
   hprof-cli paths-to-root heap.hprof 0x7c00012a8 --format json | jq -r '.rows[0].steps[].class'";
 
 /// Default number of children per object in a table.
@@ -69,6 +79,14 @@ pub(crate) struct PathsToRootArgs {
     #[arg(long, help_heading = "Filter")]
     all_references: bool,
 
+    /// Fields to exclude, of all instances of the class and its subclasses, or static; can be repeated
+    #[arg(long, value_name = "CLASS.FIELD", help_heading = "Filter")]
+    exclude_field: Vec<FieldOfClass>,
+
+    /// Exclude the fields in FILE, one CLASS.FIELD on each line; # starts a comment
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Filter")]
+    exclude_file: Option<PathBuf>,
+
     /// Kinds of GC roots to exclude: java-frame, jni-local, jni-global, sticky-class, ... [default: none]
     #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = roots::kind, help_heading = "Filter")]
     exclude_roots: Vec<RootKind>,
@@ -93,13 +111,18 @@ pub(crate) struct PathsToRootArgs {
 }
 
 impl PathsToRootArgs {
-    fn exclusions(&self) -> Exclusions {
+    fn exclusions(&self, cx: &RunContext) -> anyhow::Result<PathExclusions> {
         let references = match &self.exclude {
             _ if self.all_references => Exclusions::NONE,
             None => Exclusions::all_but_strong(),
             Some(strengths) => Exclusions::from_strengths(strengths.iter().copied()),
         };
-        references.without_roots(self.exclude_roots.iter().copied())
+        let references = references.without_roots(self.exclude_roots.iter().copied());
+        let mut fields = self.exclude_field.clone();
+        if let Some(path) = &self.exclude_file {
+            fields.extend(read_fields(cx, path)?);
+        }
+        Ok(PathExclusions { references, fields })
     }
 
     /// Returns the limits on how much of the merged paths is shown.
@@ -128,8 +151,78 @@ impl PathsToRootArgs {
     }
 }
 
+/// What paths do not lead through.
+struct PathExclusions {
+    references: Exclusions,
+    fields: Vec<FieldOfClass>,
+}
+
+impl PathExclusions {
+    /// Returns a view of a dump that does not follow the excluded fields.
+    ///
+    /// # Errors
+    /// If the dump has no such fields. All errors except the last were printed.
+    fn view<'a>(&self, cx: &RunContext, dump: &Dump<'a>) -> anyhow::Result<View<'a>> {
+        let mut view = View::new(dump);
+        let excluded = ExcludedFields::resolve(dump.summary, &self.fields).map_err(|missing| {
+            let lines = missing.iter().map(|field| format!("cannot exclude {field}")).collect();
+            last_of(cx, lines)
+        })?;
+        view.edges.exclude_fields(excluded);
+        Ok(view)
+    }
+
+    /// Describes the excluded references: `weak, soft or phantom`.
+    fn references(&self) -> String {
+        either(
+            Strength::EXCLUDABLE
+                .into_iter()
+                .filter(|of| self.references.contains(*of))
+                .map(|of| of.name().to_owned()),
+        )
+    }
+
+    /// Describes the excluded roots: `java frame or JNI local`.
+    fn roots(&self) -> String {
+        let kinds = RootKind::ALL.into_iter().filter(|of| self.references.contains_root(*of));
+        either(kinds.map(|kind| kind.name().to_owned()))
+    }
+
+    /// Describes the excluded fields: `a.B.c or d.E.f`.
+    fn fields(&self) -> String {
+        either(self.fields.iter().map(ToString::to_string))
+    }
+}
+
+/// Maximum size of a file of fields in bytes.
+const MAX_LIST: u64 = 1 << 20;
+
+/// Reads a file of fields.
+///
+/// # Errors
+/// If it cannot be read, or a line names no field. All errors except the last were printed.
+fn read_fields(cx: &RunContext, path: &Path) -> anyhow::Result<Vec<FieldOfClass>> {
+    let failed = || format!("cannot read {}", path.display());
+    let mut text = String::new();
+    let file = File::open(path).with_context(failed)?;
+    file.take(MAX_LIST + 1).read_to_string(&mut text).with_context(failed)?;
+    anyhow::ensure!(text.len() as u64 <= MAX_LIST, "{}: a list of fields has at most 1 MiB", path.display());
+    excluded_fields::parse_list(&text).map_err(|errors| {
+        let line = |(number, error)| format!("{}: line {number}: {error}", path.display());
+        last_of(cx, errors.into_iter().map(line).collect())
+    })
+}
+
+/// Prints all errors except the last, which is returned.
+fn last_of(cx: &RunContext, mut lines: Vec<String>) -> anyhow::Error {
+    let last = lines.pop().unwrap_or_default();
+    lines.iter().for_each(|line| cx.emit("error", line));
+    anyhow::Error::msg(last)
+}
+
 pub(crate) fn run(cx: &RunContext, args: &PathsToRootArgs) -> anyhow::Result<Outcome> {
     let PathsToRootArgs { input, output, .. } = args;
+    let excluded = &args.exclusions(cx)?;
     let selections = &args.input.resolve_selections(cx, &args.selections)?;
     let id = |selection: &Selection| match selection.what {
         SelectionKind::Object(id) => Some(id),
@@ -140,29 +233,19 @@ pub(crate) fn run(cx: &RunContext, args: &PathsToRootArgs) -> anyhow::Result<Out
         Some(ids) => {
             let most = args.paths.unwrap_or(DEFAULT_PATHS);
             let budget = args.budget.filter(|budget| *budget > 0);
-            objects::run(cx, input, output, ids, objects::PathLimits { most, budget }, args.exclusions())
+            objects::run(cx, input, output, ids, objects::PathLimits { most, budget }, excluded)
         }
-        None => merged::run(cx, input, output, selections, args.exclusions(), args.show()),
+        None => merged::run(cx, input, output, selections, excluded, args.show()),
     }?;
     args.notes(cx, ids.is_some());
     Ok(outcome)
 }
 
-/// Describes the excluded references: `weak, soft or phantom`.
-fn excluded_references(excluded: Exclusions) -> String {
-    either(Strength::EXCLUDABLE.into_iter().filter(|of| excluded.contains(*of)).map(Strength::name))
-}
-
-/// Describes the excluded roots: `java frame or JNI local`.
-fn excluded_roots(excluded: Exclusions) -> String {
-    either(RootKind::ALL.into_iter().filter(|of| excluded.contains_root(*of)).map(RootKind::name))
-}
-
-fn either(words: impl Iterator<Item = &'static str>) -> String {
-    let words: Vec<&str> = words.collect();
+fn either(words: impl Iterator<Item = String>) -> String {
+    let words: Vec<String> = words.collect();
     match words.as_slice() {
         [] => String::new(),
-        [one] => (*one).to_owned(),
+        [one] => one.clone(),
         [some @ .., last] => format!("{} or {last}", some.join(", ")),
     }
 }

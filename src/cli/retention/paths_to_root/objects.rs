@@ -12,8 +12,8 @@ use hprof_values::ObjectId;
 use crate::cli::prelude::*;
 use crate::cli::shared::{messages, object, object_columns, paths};
 
+use super::PathExclusions;
 use super::chains::{self, PathSegment};
-use super::{excluded_references, excluded_roots};
 
 /// Maximum number of lines of a path in a table; the middle of a longer one is omitted.
 const MAX_LINES: usize = 40;
@@ -89,15 +89,17 @@ pub(super) fn run(
     output: &Output,
     ids: &[ObjectId],
     limits: PathLimits,
-    excluded: Exclusions,
+    excluded: &PathExclusions,
 ) -> anyhow::Result<Outcome> {
     let format = output.format();
     // A table shows other segments of long paths, and more about their roots.
     let (session, found) = Session::ask(cx, input, |dump| {
-        let view = View::new(dump);
+        let view = excluded.view(cx, dump)?;
         let find = |format: &Format| -> Vec<Paths> {
             let is_table = *format == Format::Table;
-            ids.iter().map(|id| find(dump.graph, &view, *id, (limits, is_table), excluded)).collect()
+            ids.iter()
+                .map(|id| find(dump.graph, &view, *id, (limits, is_table), excluded.references))
+                .collect()
         };
         Ok(cx.formats(format).iter().map(find).collect::<Vec<_>>())
     })?;
@@ -205,9 +207,10 @@ fn also_held_by(
 }
 
 /// Prints notes about what the rows cannot show: why there are no paths, whether others exist, and what was excluded.
-fn notes(cx: &RunContext, session: &Session, found: &Paths, limits: PathLimits, excluded: Exclusions) {
+fn notes(cx: &RunContext, session: &Session, found: &Paths, limits: PathLimits, excluded: &PathExclusions) {
     let id = format!("{:#x}", found.id);
-    let (references, roots) = (excluded_references(excluded), excluded_roots(excluded));
+    let (references, roots) = (excluded.references(), excluded.roots());
+    let fields = excluded.fields();
     let text = match found.what {
         PathsOutcome::NoSuchObject => {
             return messages::about_no_object(cx, session.heap.path(), &session.graph, found.id);
@@ -225,13 +228,19 @@ fn notes(cx: &RunContext, session: &Session, found: &Paths, limits: PathLimits, 
                 "the search for a path to {id} stopped after {budget}; omit --budget to search all referrers"
             )
         }
+        PathsOutcome::Nothing if !fields.is_empty() => {
+            let roots =
+                if roots.is_empty() { roots } else { format!(", or start at excluded GC roots: {roots}") };
+            format!("all paths to {id} lead through excluded fields: {fields}{roots}")
+        }
         PathsOutcome::Nothing if !roots.is_empty() => {
             format!("all paths to {id} start at excluded GC roots: {roots}")
         }
         PathsOutcome::Nothing => format!("no path to {id} was found"),
         PathsOutcome::OnlyExcluded => {
             let roots = if roots.is_empty() { roots } else { format!(", and GC roots: {roots}") };
-            format!("{id} is reachable only through excluded references: {references}{roots}")
+            let beside = if fields.is_empty() { fields } else { format!(" without {fields}") };
+            format!("{id} is reachable{beside} only through excluded references: {references}{roots}")
         }
         PathsOutcome::Paths => {
             let first = if found.only_frames {
@@ -249,7 +258,11 @@ fn notes(cx: &RunContext, session: &Session, found: &Paths, limits: PathLimits, 
             let over = if references.is_empty() { references } else { format!("{references} references") };
             let from = if roots.is_empty() { roots } else { format!("GC roots of kind {roots}") };
             let and = if over.is_empty() || from.is_empty() { "" } else { ", and " };
-            let left_out = format!("{over}{and}{from}");
+            let mut left_out = format!("{over}{and}{from}");
+            if !fields.is_empty() {
+                let and = if left_out.is_empty() { "" } else { ", and " };
+                left_out = format!("{left_out}{and}{fields}");
+            }
             if left_out.is_empty() { first } else { format!("{first} (excluded: {left_out})") }
         }
     };

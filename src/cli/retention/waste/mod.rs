@@ -12,6 +12,7 @@ use crate::cli::prelude::*;
 use crate::cli::shared::commands;
 use crate::cli::shared::messages;
 use crate::cli::shared::output;
+use crate::cli::shared::session::ensure_values;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli waste heap.hprof
@@ -97,7 +98,10 @@ pub(crate) fn run(cx: &RunContext, args: &WasteArgs) -> anyhow::Result<Outcome> 
     }
     let input = &args.input;
     let question = WasteQuery { kinds: args.kind.clone(), group_by: args.group_by, examples: EXAMPLE_COUNT };
-    let (session, found) = Session::ask(cx, input, |dump| Ok(waste::waste(dump, &question)?))?;
+    let (session, found) = Session::ask(cx, input, |dump| {
+        ensure_values(dump.heap, "it cannot be told what is duplicate, empty or unused")?;
+        Ok(waste::waste(dump, &question)?)
+    })?;
     cx.for_each_format(args.output.format(), |cx, format| show(cx, args, &session, &found, format))?;
     messages::about_contents(cx, &session.heap, input.quiet);
     Ok(session.outcome(!found.rows.is_empty()))

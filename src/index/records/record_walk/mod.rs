@@ -9,8 +9,9 @@ mod heap_dump;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use hprof_parser::record::{self, BodyReader, RECORD_HEADER, Record, tag};
+use hprof_parser::record::{self, BodyReader, RECORD_HEADER, Record, STATED_SIZES_MAGIC, tag};
 use hprof_parser::{FormatError, Header};
+use hprof_values::be_u32;
 
 use heap_dump::HeapDumpForm;
 
@@ -111,6 +112,7 @@ impl RecordWalk<'_> {
                     self.settle();
                     self.take(&record)
                 }
+                Some(record) if self.is_stated_sizes(&record) => self.stated_sizes(&record),
                 Some(record) => self.skip_unknown(&record),
                 None if record::is_known(*first) => {
                     self.settle();
@@ -132,6 +134,28 @@ impl RecordWalk<'_> {
         }
         self.settle();
         self.end();
+    }
+
+    /// Returns `true` for a whole STATED SIZES record. Its tag alone means nothing: other programs may use it too.
+    fn is_stated_sizes(&self, record: &Record) -> bool {
+        let rest = self.bytes.get(record.body_offset()..).unwrap_or_default();
+        record.tag == tag::STATED_SIZES
+            && record.length as usize >= STATED_SIZES_MAGIC.len() + 4
+            && rest.len() >= record.length as usize
+            && rest.starts_with(STATED_SIZES_MAGIC)
+    }
+
+    /// Stores the rows of a STATED SIZES record and returns the offset of the next record.
+    fn stated_sizes(&mut self, record: &Record) -> usize {
+        self.settle();
+        let number = record.body_offset() + STATED_SIZES_MAGIC.len();
+        let (start, end) = (number + 4, record.body_offset() + record.length as usize);
+        let heap_dump = be_u32(self.bytes, number).unwrap_or(0);
+        let Self { contents, allowance, no_memory, .. } = self;
+        TableAppender { allowance, no_memory }
+            .push(&mut contents.stated_sizes, (heap_dump, Segment { start, end }));
+        self.keep_range(record.offset, end);
+        end
     }
 
     /// Stores the previous record, which is confirmed by the next one.

@@ -21,7 +21,7 @@ use crate::storage::column::{ColumnRow, IndexColumn};
 use hprof_input::file::MappedFile;
 
 /// Version of the index format, incremented with every change of a row or a section.
-pub const FORMAT_VERSION: u32 = 6;
+pub const FORMAT_VERSION: u32 = 7;
 
 /// Magic bytes at the start of every file.
 const MAGIC: [u8; 8] = *b"HPROFIX\n";

@@ -28,6 +28,14 @@ names! {
     CARRIER: Id, "of a mounted virtual thread: its carrier thread";
     BLOCKER: Id, "object that `Thread.parkBlocker` refers to";
     BLOCKER_CLASS: Text, "class of `blocker`";
+    LOCK_KIND: Text, "kind of the lock: `synchronizer` (AbstractOwnableSynchronizer), `condition` (Condition), `monitor` that threads wait to enter, or `notification` of a monitor for which threads wait";
+    LOCK_FIELD: Text, "`CLASS.FIELD` that refers to the lock, outside java.util.concurrent.locks";
+    LOCK_OWNER: Record, "thread that owns the lock; in CSV its name and object ID";
+    WAITERS: Records, "threads that wait for the lock; in CSV their names and object IDs";
+    IS_INFERRED: Boolean, "whether the owner and the waiting threads are inferred from the objects on their stacks: dumps do not contain those of monitors";
+    DEADLOCK: Integer, "number of the deadlock that the lock is part of, from 1";
+    DEADLOCKS: Integer, "number of deadlocks";
+    UNKNOWN_WAITS: Integer, "number of BLOCKED threads for which no monitor could be inferred";
     FRAMES: Records, "stack frames, innermost first";
     FRAME_COUNT: Integer, "number of stack frames";
     FRAME_NUMBER: Integer, "number of the frame in the stack; 0 is the innermost";

@@ -18,6 +18,8 @@ pub enum Writer {
     NativeImage,
     /// The HPROF agent of JDK 5 to 8, or that of hprof-cli.
     Agent,
+    /// hprof-cli, which made it from a text report.
+    TextReport,
     /// Another program, or none that is known.
     Unknown,
 }
@@ -39,6 +41,7 @@ impl Writer {
             Self::Android => "android",
             Self::NativeImage => "native_image",
             Self::Agent => "agent",
+            Self::TextReport => "text",
             Self::Unknown => "unknown",
         }
     }
@@ -56,6 +59,7 @@ impl Writer {
             || records.heap_summaries + records.control_settings > 0;
         let has_roots = summary.roots().iter().any(|row| row.kind == RootKind::StickyClass.tag());
         match summary.version().name() {
+            _ if summary.is_from_text() => Self::TextReport,
             "JAVA PROFILE 1.0.3" => Self::Android,
             _ if summary.heaps().next().is_some() => Self::Android,
             _ if is_of_agent => Self::Agent,

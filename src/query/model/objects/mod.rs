@@ -5,6 +5,7 @@ pub mod bound_names;
 pub mod class_set;
 pub mod collections;
 pub mod condition;
+pub mod excluded_fields;
 pub mod heaps;
 pub mod hiding;
 pub mod instances;

@@ -3,7 +3,7 @@
 //! The graph has the information that one object references another; only the dump has the fields. Several fields may hold the
 //! same object.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -15,6 +15,7 @@ use hprof_index::objects::fields;
 use hprof_index::objects::reader::{ClassObject, Instance, ObjectArray, ObjectVisitor};
 use hprof_values::{BasicType, ObjectId, be_id};
 
+use super::excluded_fields::ExcludedFields;
 use super::reference_kind::ReferenceKind;
 use super::strength::{Exclusions, Strength, Strengths, is_referent};
 use crate::objects::root_index::RootIndex;
@@ -74,6 +75,8 @@ pub struct Edges<'a> {
     pub roots: RootIndex<'a>,
     /// Classes that hold their referents weakly.
     pub strengths: Strengths,
+    /// Fields that are not followed.
+    excluded_fields: ExcludedFields,
     /// By class number: its reference fields, determined when the first instance is read.
     fields: Vec<OnceLock<Box<[ReferenceField<'a>]>>>,
 }
@@ -90,7 +93,17 @@ impl<'a> Edges<'a> {
     pub fn new(dump: &Dump<'a>) -> Self {
         let (roots, strengths) = (RootIndex::new(dump.graph), Strengths::new(dump.summary));
         let fields = dump.summary.classes().iter().map(|_| OnceLock::new()).collect();
-        Self { dump: *dump, roots, strengths, fields }
+        Self { dump: *dump, roots, strengths, excluded_fields: ExcludedFields::default(), fields }
+    }
+
+    /// Excludes references by these fields from those that are followed.
+    pub fn exclude_fields(&mut self, fields: ExcludedFields) {
+        self.excluded_fields = fields;
+    }
+
+    /// Returns whether references by some fields are not followed.
+    pub fn excludes_fields(&self) -> bool {
+        !self.excluded_fields.is_empty()
     }
 
     /// Returns the reference fields of the instances of a class, in the order of the record.
@@ -202,9 +215,42 @@ impl<'a> Edges<'a> {
     /// Returns whether any reference from `from` to `to` is not excluded.
     #[inline]
     pub fn is_followed(&self, from: ObjectIndex, to: ObjectIndex, excluded: Exclusions) -> bool {
+        if self.excludes_fields()
+            && let Some(class) = self.class_with_excluded_fields(from)
+        {
+            return self.is_followed_beyond_fields(from, to, excluded, class);
+        }
         excluded.follows_all()
             || !excluded.contains(self.strengths.of_object(self.dump.graph, from))
             || !self.holding(from, to).is_referent_only()
+    }
+
+    /// Returns the class of an object, or the class that it is the class object of, if some of its fields are excluded.
+    fn class_with_excluded_fields(&self, from: ObjectIndex) -> Option<ClassNumber> {
+        let of_instance = self.dump.graph.objects.class(from);
+        of_instance.filter(|class| self.excluded_fields.has_instance_fields(*class)).or_else(|| {
+            self.class_of_class_object(from).filter(|class| self.excluded_fields.has_statics(*class))
+        })
+    }
+
+    /// Returns whether any reference is excluded neither by its strength nor by its field.
+    #[cold]
+    fn is_followed_beyond_fields(
+        &self,
+        from: ObjectIndex,
+        to: ObjectIndex,
+        excluded: Exclusions,
+        class: ClassNumber,
+    ) -> bool {
+        let is_weak = excluded.contains(self.strengths.of_object(self.dump.graph, from));
+        let to = self.dump.graph.objects.addresses.id_of(to);
+        let mut is_followed = false;
+        self.for_each_reference(from, |kind, id| {
+            is_followed |= Some(id) == to
+                && !(is_weak && is_referent(&kind))
+                && !self.excluded_fields.contains(class, &kind);
+        });
+        is_followed
     }
 
     /// Returns whether one object holds another only because it is a thread with the other on its stack.
@@ -226,8 +272,28 @@ impl<'a> Edges<'a> {
         beyond
     }
 
+    /// Returns the objects that an object holds only by excluded references; `is_weak` if its referent is excluded.
+    pub fn excluded_targets(
+        &self,
+        from: ObjectIndex,
+        is_weak: bool,
+        excluded: Exclusions,
+    ) -> FxHashSet<ObjectIndex> {
+        let class = if self.excludes_fields() { self.class_with_excluded_fields(from) } else { None };
+        let Some(class) = class else {
+            return is_weak.then(|| self.excluded_referent(from, excluded)).flatten().into_iter().collect();
+        };
+        let mut targets: FxHashMap<ObjectId, bool> = FxHashMap::default();
+        self.for_each_reference(from, |kind, id| {
+            let is_excluded = is_weak && is_referent(&kind) || self.excluded_fields.contains(class, &kind);
+            *targets.entry(id).or_insert(true) &= is_excluded;
+        });
+        let only_excluded = targets.into_iter().filter(|(_, is_excluded)| *is_excluded);
+        only_excluded.filter_map(|(id, _)| self.dump.graph.objects.addresses.index_of(id)).collect()
+    }
+
     /// Returns the object that a Reference holds only as its referent, if such references are excluded.
-    pub fn excluded_target(&self, from: ObjectIndex, excluded: Exclusions) -> Option<ObjectIndex> {
+    fn excluded_referent(&self, from: ObjectIndex, excluded: Exclusions) -> Option<ObjectIndex> {
         if excluded.follows_all() || !excluded.contains(self.strengths.of_object(self.dump.graph, from)) {
             return None;
         }

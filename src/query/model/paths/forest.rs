@@ -224,14 +224,19 @@ impl ForestWalk<'_, '_> {
             }
             let class = self.outward.class(object);
             let is_weak = class.is_some_and(|class| excluded.contains(edges.strengths.of_class(class)));
-            let left_out = if is_weak { edges.excluded_target(object, excluded) } else { None };
+            let has_excluded = is_weak || edges.excludes_fields();
+            let left_out = if has_excluded {
+                edges.excluded_targets(object, is_weak, excluded)
+            } else {
+                FxHashSet::default()
+            };
             let class_object = class.and_then(|class| edges.dump.graph.class_object(class));
             // Only threads hold locals, and threads are roots.
             let is_root = edges.roots.contains(object);
             let beyond_stack = if is_root { edges.beyond_stack(object) } else { FxHashSet::default() };
             for target in self.outward.references(object).chain(class_object) {
                 if self.seen.contains(target)
-                    || left_out == Some(target)
+                    || left_out.contains(&target)
                     || is_root && edges.roots.is_local_of(object, target) && !beyond_stack.contains(&target)
                 {
                     continue;

@@ -8,6 +8,7 @@ mod facts;
 pub mod fingerprints;
 pub mod frames;
 pub mod groups;
+pub mod locks;
 
 mod fields;
 mod state;

@@ -225,10 +225,7 @@ impl<'a> Records<'a> {
             rows: rows
                 .into_iter()
                 .map(|mut row| {
-                    row.site.class = classes
-                        .get(&row.class_serial)
-                        .cloned()
-                        .unwrap_or_else(|| row.placeholder_name().into());
+                    row.site.class = row.class_name(classes.get(&row.class_serial));
                     row.site
                 })
                 .collect(),

@@ -14,7 +14,7 @@ use hprof_index::storage::id_map::IdMap;
 use hprof_model::histogram;
 use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use hprof_values::{BasicType, TraceSerial};
+use hprof_values::TraceSerial;
 
 /// Counts the objects of each class and trace; `None` if there are no objects.
 ///
@@ -142,15 +142,15 @@ impl<'a> HeapVisitor<'a> for Counter<'_> {
     fn instance(&mut self, record: Instance<'a>) {
         let class = self.plans.class(record.class);
         let plan = class.and_then(|class| self.plans.plan(class));
-        let bytes = plan.map_or(0, |plan| self.plans.instance(plan, record.fields));
+        let bytes = plan.map_or(0, |plan| self.plans.instance(plan, &record));
         self.count(class, record.trace, bytes);
     }
     fn object_array(&mut self, record: ObjectArray<'a>) {
-        let bytes = self.plans.array(BasicType::Object, record.length);
-        self.count(self.plans.class(record.class), record.trace, bytes);
+        let bytes = self.plans.object_array(&record);
+        self.count(self.plans.array_class(record.class), record.trace, bytes);
     }
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
-        let bytes = self.plans.array(record.element, record.length);
+        let bytes = self.plans.primitive_array(&record);
         self.count(self.plans.primitive(record.element), record.trace, bytes);
     }
     fn class(&mut self, record: ClassDump<'a>) {

@@ -7,6 +7,8 @@
 
 use rustc_hash::FxHashMap;
 
+use std::sync::Arc;
+
 use super::Site;
 use hprof_base::sorting::SortRows;
 use hprof_parser::record::{AllocSite, AllocSites, HeapSummary, Record};
@@ -37,12 +39,26 @@ pub(super) struct SiteRecord {
 }
 
 impl SiteRecord {
-    /// Returns a name for a class that has no LOAD CLASS record. The agent writes none for some array classes.
-    pub(super) fn placeholder_name(&self) -> String {
-        match self.array {
-            None => format!("<unknown class {}>", self.class_serial),
-            Some(BasicType::Object) => format!("<unknown array class {}>", self.class_serial),
-            Some(element) => format!("{}[]", element.java_name()),
+    /// Returns the name of the site's class in Java source form; `named` is the class with its serial number.
+    ///
+    /// The agent of JDK 5 to 8 names the class of an array. The one before (JVMPI) names the class of its elements; for arrays
+    /// of primitives, and for objects allocated while the JVM starts, it names none.
+    pub(super) fn class_name(&self, named: Option<&Arc<str>>) -> Arc<str> {
+        match (self.array, named) {
+            (None, Some(name)) => Arc::clone(name),
+            (Some(_), Some(name)) if name.ends_with("[]") => Arc::clone(name),
+            (Some(BasicType::Object), Some(name)) => format!("{name}[]").into(),
+            (Some(BasicType::Object), None) => format!("{}[]", self.placeholder_name()).into(),
+            (Some(element), _) => format!("{}[]", element.java_name()).into(),
+            (None, None) => self.placeholder_name().into(),
+        }
+    }
+
+    /// Returns a name for a class that has no LOAD CLASS record.
+    fn placeholder_name(&self) -> String {
+        match self.class_serial {
+            0 => "<unknown class>".to_owned(),
+            serial => format!("<unknown class {serial}>"),
         }
     }
 }
@@ -79,7 +95,8 @@ fn totals(totals: &HeapSummary) -> Site {
 #[derive(Default)]
 struct SiteTable {
     rows: Vec<SiteRecord>,
-    places: FxHashMap<(u32, TraceSerial), usize>,
+    /// Index of the row of a class serial number, element type and trace: a JVMPI agent gives arrays the number of another class.
+    places: FxHashMap<(u32, Option<BasicType>, TraceSerial), usize>,
     /// Sums of the four figures over all rows. Sums of a file's 32-bit numbers cannot exceed 128 bits.
     sums: [u128; 4],
 }
@@ -143,7 +160,7 @@ impl SiteTable {
     /// Returns the row of a site; a new row has zero figures.
     fn site(&mut self, row: &AllocSite) -> &mut Site {
         let rows = &mut self.rows;
-        let at = *self.places.entry((row.class_serial, row.trace)).or_insert_with(|| {
+        let at = *self.places.entry((row.class_serial, row.array, row.trace)).or_insert_with(|| {
             let site = Site { trace: row.trace, ..Site::default() };
             rows.push(SiteRecord { class_serial: row.class_serial, array: row.array, site });
             rows.len() - 1
@@ -337,7 +354,7 @@ mod tests {
         let found: Vec<_> = table
             .rows
             .iter()
-            .map(|row| (row.placeholder_name(), row.site.trace.0, figures(&row.site)))
+            .map(|row| (row.class_name(None).to_string(), row.site.trace.0, figures(&row.site)))
             .collect();
         let expected = [
             ("<unknown class 100496>", 300_441, [120_000, 5000, 120_000, 5000]),

@@ -14,7 +14,8 @@ use std::path::Path;
 
 use super::Profile;
 use hprof_input::file::{OpenError, TextFile};
-use hprof_parser::text::{TextEvent, TextReader};
+use hprof_input::text_events::visit_events;
+use hprof_parser::text::TextEvent;
 use hprof_values::ObjectId;
 
 /// Contents of a text report.
@@ -121,7 +122,7 @@ pub fn read(path: &Path, run: Option<u32>) -> Result<Option<(TextFile, TextRepor
     let Some(file) = TextFile::open(path)? else { return Ok(None) };
     let mut report = TextReport::default();
     let mut kept = (0, run::ProfileRun::default());
-    report.runs = walk(&file, |number, line, event| {
+    report.runs = visit_events(&file, |number, line, event| {
         if let TextEvent::Malformed { expected, text } = event {
             report.not_understood += 1;
             if report.malformed.len() < KEPT {
@@ -153,44 +154,4 @@ pub fn resolve_loaders(file: &TextFile, report: &mut TextReport) -> Result<(), T
         heap::find_loaders(file, report.run, heap)?;
     }
     Ok(())
-}
-
-/// Visits all events with their run number and line number; returns the number of runs.
-///
-/// In a compressed file that is truncated or damaged, the last event is a malformed line.
-fn walk(file: &TextFile, mut take: impl FnMut(u32, u64, TextEvent<'_>)) -> Result<u32, TextError> {
-    let mut input = file.reader()?;
-    let mut reader = TextReader::new(&mut *input);
-    let (mut run, mut has_calls, mut last_line) = (0, false, 0);
-    loop {
-        match reader.next_event() {
-            Ok(Some((line, event))) => {
-                last_line = line;
-                let begins = match &event {
-                    TextEvent::Nothing | TextEvent::Malformed { .. } => false,
-                    TextEvent::Header { .. } => true,
-                    TextEvent::CallsBegin => has_calls || run == 0,
-                    TextEvent::Call { .. } => {
-                        has_calls = true;
-                        run == 0
-                    }
-                    _ => run == 0,
-                };
-                if begins {
-                    run += 1;
-                    has_calls = false;
-                }
-                take(run, line, event);
-            }
-            Ok(None) => return Ok(run),
-            // Error of the decompressor, not of the operating system.
-            Err(error) if error.raw_os_error().is_none() => {
-                let expected = "more data, but the compressed file is truncated or damaged";
-                let text = error.to_string();
-                take(run, last_line + 1, TextEvent::Malformed { expected, text: text.as_bytes() });
-                return Ok(run);
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
 }

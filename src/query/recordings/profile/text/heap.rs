@@ -4,11 +4,12 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{TextClass, TextError, TextHeap, display_names, walk};
+use super::{TextClass, TextError, TextHeap, display_names};
 use crate::profile::{Origin, Site, Sites};
 use hprof_base::sorting::SortRows;
 use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_input::file::TextFile;
+use hprof_input::text_events::visit_events;
 use hprof_parser::text::TextEvent;
 use hprof_parser::text::event::{ClassReference, TextArray, TextObject};
 use hprof_values::{ObjectId, TraceSerial};
@@ -318,7 +319,7 @@ pub(super) fn find_loaders(file: &TextFile, run: u32, heap: &mut TextHeap) -> Re
         return Ok(());
     }
     let mut found: IdMap<ObjectId, String> = IdMap::default();
-    walk(file, |number, _, event| match event {
+    visit_events(file, |number, _, event| match event {
         TextEvent::Object(object) if number == run && wanted.contains(&object.object) => {
             found.insert(object.object, display_names::class(object.class));
         }

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use super::{TextError, display_names, walk};
+use super::{TextError, display_names};
 use hprof_base::naming::suggestions;
 use hprof_index::storage::id_map::IdMap;
 use hprof_input::file::TextFile;
+use hprof_input::text_events::visit_events;
 use hprof_model::show::{
     self, ObjectKind, ReferencedObject, Referrer, RootShown, ShownObject, ShownPart, ShownValue,
 };
@@ -43,7 +44,7 @@ pub struct TextObjectReport {
 /// If the file cannot be read.
 pub fn show(file: &TextFile, run: u32, question: &TextObjectQuery) -> Result<TextObjectReport, TextError> {
     let mut search = TextObjectSearch::new(question);
-    walk(file, |number, _, event| {
+    visit_events(file, |number, _, event| {
         if number == run {
             search.take(event);
         }
@@ -269,7 +270,7 @@ fn describe(file: &TextFile, run: u32, answer: &mut TextObjectReport) -> Result<
     if wanted.is_empty() {
         return Ok(());
     }
-    walk(file, |number, _, event| {
+    visit_events(file, |number, _, event| {
         if number != run {
             return;
         }

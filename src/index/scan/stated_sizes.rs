@@ -1,0 +1,116 @@
+//! Tables of the sizes that a dump made from a text report states (STATED SIZES).
+
+use rayon::prelude::*;
+
+use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use hprof_values::{BasicType, ObjectId, be_u64};
+
+use crate::model::measurements::array_kind;
+use crate::model::summary::{ClassIds, ClassNumber, Summary};
+use crate::model::tables::{ClassKind, StatedSizeRow, StatedTotalRow};
+use crate::records::chunks::Plan;
+use crate::records::source::DumpBytes;
+use crate::records::top_level::Contents;
+use crate::storage::allowance::{Allowance, bytes};
+use crate::storage::memory::NoMemory;
+
+/// Size of a row of the record in bytes.
+const ROW: usize = 16;
+
+/// Reads the rows of heap dump `number`, from 1: one for each object, ascending by ID.
+///
+/// # Errors
+/// [`NoMemory`] if they do not fit into memory.
+pub(crate) fn rows(
+    bytes_of_dump: &[u8],
+    contents: &Contents,
+    number: usize,
+    allowance: &Allowance,
+) -> Result<Vec<StatedSizeRow>, NoMemory> {
+    let of_dump = contents.stated_sizes.iter().filter(|(dump, _)| *dump as usize == number);
+    let parts = of_dump.filter_map(|(_, rows)| bytes_of_dump.get(rows.start..rows.end));
+    let count = parts.clone().map(|part| part.len() / ROW).sum();
+    allowance.take(bytes::<StatedSizeRow>(count))?;
+    let mut rows = Vec::with_capacity(count);
+    rows.extend(parts.flat_map(|part| part.chunks_exact(ROW)).map(|row| StatedSizeRow {
+        id: be_u64(row, 0).unwrap_or(0).into(),
+        bytes: be_u64(row, 8).unwrap_or(0).into(),
+    }));
+    if !rows.is_sorted_by(|one, other| one.id.get() < other.id.get()) {
+        rows.sort_by_key(|row| row.id.get());
+        rows.dedup_by_key(|row| row.id.get());
+    }
+    Ok(rows)
+}
+
+/// Adds up the stated sizes by class.
+pub(crate) fn totals(
+    source: &DumpBytes<'_>,
+    plan: &Plan,
+    summary: &Summary,
+    ids: &ClassIds,
+) -> Vec<StatedTotalRow> {
+    let primitive = BasicType::PRIMITIVES.map(|element| {
+        let mut classes = summary.numbered_classes();
+        let found = classes
+            .find(|(_, class)| class.kind() == ClassKind::PrimitiveArray(element) && class.objects.get() > 0);
+        found.map(|(number, _)| number)
+    });
+    let none = || {
+        let sums = vec![(0, 0); summary.classes().len()];
+        StatedTotals { summary, ids, primitive: &primitive, sums }
+    };
+    let sums = plan.chunks.par_iter().fold(none, |mut totals, chunk| {
+        plan.walk(source, chunk, &mut totals, |_| {});
+        totals
+    });
+    let sums = sums.reduce(none, |mut one, other| {
+        for ((objects, bytes), (more_objects, more_bytes)) in one.sums.iter_mut().zip(other.sums) {
+            *objects += more_objects;
+            *bytes = bytes.saturating_add(more_bytes);
+        }
+        one
+    });
+    let rows = (0u32..).zip(sums.sums).filter(|(_, (objects, _))| *objects > 0);
+    let row = |(class, (objects, bytes)): (u32, (u64, u64))| StatedTotalRow {
+        objects: objects.into(),
+        bytes: bytes.into(),
+        class: class.into(),
+    };
+    rows.map(row).collect()
+}
+
+/// Visitor that adds up stated sizes.
+struct StatedTotals<'s> {
+    summary: &'s Summary,
+    ids: &'s ClassIds,
+    /// Classes of primitive arrays, in the order of [`BasicType::PRIMITIVES`].
+    primitive: &'s [Option<ClassNumber>; 8],
+    /// Number of objects and sum of their sizes, by class number.
+    sums: Vec<(u64, u64)>,
+}
+
+impl StatedTotals<'_> {
+    fn add(&mut self, object: ObjectId, class: Option<ClassNumber>) {
+        let place = class.and_then(|class| self.sums.get_mut(class.0 as usize));
+        if let (Some((objects, bytes)), Some(size)) = (place, self.summary.stated_size(object)) {
+            *objects += 1;
+            *bytes = bytes.saturating_add(size);
+        }
+    }
+}
+
+impl<'a> HeapVisitor<'a> for StatedTotals<'_> {
+    fn instance(&mut self, record: Instance<'a>) {
+        self.add(record.id, self.ids.get(&record.class).copied());
+    }
+
+    fn object_array(&mut self, record: ObjectArray<'a>) {
+        self.add(record.id, self.ids.get(&record.class).copied());
+    }
+
+    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
+        let at = array_kind(record.element).checked_sub(1);
+        self.add(record.id, at.and_then(|at| self.primitive.get(at).copied().flatten()));
+    }
+}
