@@ -12,9 +12,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::names;
 use crate::options::Format;
+use crate::record::sites::SiteKey;
 use crate::record::threads::ThreadEvent;
 use crate::record::traces::{FIRST_SERIAL, TraceFrame};
 use crate::state::AgentState;
+use sections::SiteCounts;
 use sink::Sink;
 
 /// Output with the definitions that were written to it.
@@ -25,6 +27,8 @@ pub struct Output {
     format: Format,
     started: SystemTime,
     written: WrittenDefinitions,
+    /// Sites at the time when they were last written, if commands can request those that changed since.
+    sites: FxHashMap<SiteKey, SiteCounts>,
 }
 
 /// Definitions that were written, so that each is written only once.
@@ -84,20 +88,21 @@ impl Output {
             }
         }
         sink.write(&head);
-        Self { sink, format, started, written: WrittenDefinitions::default() }
+        Self { sink, format, started, written: WrittenDefinitions::default(), sites: FxHashMap::default() }
     }
 
     /// Creates an output that appends to a dump of the JVM. `started` is the time in the dump's header.
     pub fn after_jvm_dump(sink: Sink, started: SystemTime, jvm: JvmClasses) -> Self {
         let written =
             WrittenDefinitions { base: BEHIND_JVM, jvm: Some(jvm), ..WrittenDefinitions::default() };
-        Self { sink, format: Format::Binary, started, written }
+        Self { sink, format: Format::Binary, started, written, sites: FxHashMap::default() }
     }
 
     /// Closes the output, and forgets the written definitions.
     pub fn close(&mut self) {
         self.sink.close();
         self.written = WrittenDefinitions::default();
+        self.sites = FxHashMap::default();
     }
 
     /// Returns `true` if the output appends to a dump of the JVM.

@@ -1,11 +1,13 @@
 //! Sections of a report: SITES, CPU SAMPLES, CPU TIME, calls, MONITOR TIME, MONITOR DUMP.
 
 use hprof_format::binary::{self, Records, Totals};
+use hprof_format::commands::SiteFlags;
 use hprof_format::percent::percent;
 use hprof_format::text;
 use rustc_hash::FxHashMap;
 
 use super::{Output, serial};
+use crate::commands::SitesRequest;
 use crate::jvm::{Jni, ThreadState};
 use crate::names;
 use crate::options::Format;
@@ -14,7 +16,7 @@ use crate::record::sites::{SiteKey, Weight};
 use crate::state::AgentState;
 
 /// Numbers and bytes of the live and allocated objects of a site.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SiteCounts {
     /// Live objects.
     pub live: Weight,
@@ -22,10 +24,10 @@ pub struct SiteCounts {
     pub allocated: Weight,
 }
 
-/// All sites with their totals, sorted by live bytes in descending order.
+/// All sites with their totals.
 #[derive(Debug, Default)]
 pub struct AllSites {
-    rows: Vec<(SiteKey, SiteCounts)>,
+    counts: FxHashMap<SiteKey, SiteCounts>,
     totals: Totals,
 }
 
@@ -50,11 +52,26 @@ impl AllSites {
             totals.allocated_objects += counts.allocated.objects;
             totals.allocated_bytes += counts.allocated.bytes;
         }
-        let mut rows: Vec<_> = all.into_iter().filter(|(_, counts)| counts.allocated.objects > 0).collect();
+        all.retain(|_, counts| counts.allocated.objects > 0);
+        Self { counts: all, totals }
+    }
+
+    /// Returns the sites that the flags select, in their order. `written` are the sites that were written last.
+    fn rows(&self, flags: SiteFlags, written: &FxHashMap<SiteKey, SiteCounts>) -> Vec<(SiteKey, SiteCounts)> {
+        let mut rows: Vec<_> = self.counts.iter().map(|(key, counts)| (*key, *counts)).collect();
+        if flags.has(SiteFlags::INCREMENTAL) {
+            rows.retain(|(key, counts)| written.get(key) != Some(counts));
+            // Objects older than the agent were counted only while they were alive.
+            let gone = written.keys().filter(|key| !self.counts.contains_key(key));
+            rows.extend(gone.map(|key| (*key, SiteCounts::default())));
+        }
         rows.sort_unstable_by_key(|((class, trace), counts)| {
-            (u64::MAX - counts.live.bytes, u64::MAX - counts.allocated.bytes, *trace, *class)
+            let (live, allocated) = (u64::MAX - counts.live.bytes, u64::MAX - counts.allocated.bytes);
+            let order =
+                if flags.has(SiteFlags::BY_ALLOCATION) { (allocated, live) } else { (live, allocated) };
+            (order, *trace, *class)
         });
-        Self { rows, totals }
+        rows
     }
 
     /// Returns the totals of all sites.
@@ -64,21 +81,28 @@ impl AllSites {
 }
 
 impl Output {
-    /// Writes SITES or ALLOC SITES with the rows above the cutoff. Returns the number of rows whose numbers exceed the format.
-    pub fn sites(&mut self, state: &AgentState, sites: &AllSites, cutoff: f64) -> usize {
+    /// Writes SITES or ALLOC SITES with the requested rows. Returns the number of rows whose numbers exceed the format.
+    pub fn sites(&mut self, state: &AgentState, sites: AllSites, request: SitesRequest) -> usize {
         let mut out = Vec::new();
+        let SitesRequest { flags, cutoff } = request;
+        let rows = sites.rows(flags, &self.sites);
         let total = sites.totals.live_bytes;
         // The old agent compared only live bytes, and omitted sites with the most allocations if all of their objects were
         // dead.
         let allocated = sites.totals.allocated_bytes;
-        let wanted = sites.rows.iter().filter(|(_, counts)| {
+        let wanted = rows.iter().filter(|(_, counts)| {
             let live = percent(counts.live.bytes, total) >= cutoff * 100.0;
             live || allocated > 0 && percent(counts.allocated.bytes, allocated) >= cutoff * 100.0
         });
         let mut saturated = 0;
         match self.format() {
             Format::Text => {
-                let _ = text::sites_begin(&mut out, text::SiteOrder::Live, &self.date());
+                let order = if flags.has(SiteFlags::BY_ALLOCATION) {
+                    text::SiteOrder::Allocated
+                } else {
+                    text::SiteOrder::Live
+                };
+                let _ = text::sites_begin(&mut out, order, &self.date());
                 let mut accumulated = 0.0;
                 for (rank, ((class, trace), counts)) in (1..).zip(wanted) {
                     let class = state.classes.get(*class);
@@ -123,10 +147,14 @@ impl Output {
                 // The field in the format has only four bytes, which suffice for a cutoff.
                 #[allow(clippy::cast_possible_truncation)]
                 let cutoff = cutoff as f32;
-                Records::new(&mut out, self.micros()).alloc_sites(false, cutoff, &sites.totals, &rows);
+                Records::new(&mut out, self.micros()).alloc_sites(flags, cutoff, &sites.totals, &rows);
             }
         }
         self.flush(&mut out, 0);
+        // Only commands, which arrive over a socket, request what changed.
+        if state.options.net.is_some() {
+            self.sites = sites.counts;
+        }
         saturated
     }
 
