@@ -530,6 +530,7 @@ impl Handler for Agent {
         let signature = self.signature_of(jni, object);
         let serial = self.threads.serial(self.jvmti, thread);
         self.monitors.line(hprof_format::text::Wait::Wait(&signature, timeout), serial);
+        self.monitors.begin_wait(jni, serial, object);
         monitors::wait(Waiting { since: Instant::now(), trace: 0, signature });
     }
 
@@ -538,6 +539,7 @@ impl Handler for Agent {
         let waited = monitors::end_wait().map_or(0, |waiting| waiting.since.elapsed().as_millis());
         let signature = self.signature_of(jni, object);
         let serial = self.threads.serial(self.jvmti, thread);
+        self.monitors.finish_wait(jni, serial);
         let waited = i64::try_from(waited).unwrap_or(i64::MAX);
         self.monitors.line(hprof_format::text::Wait::Waited(&signature, waited), serial);
     }

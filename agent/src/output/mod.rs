@@ -1,6 +1,7 @@
 //! Output of recorded data. Definitions (strings, classes, frames, traces, threads) are written once, before references to
 //! them.
 
+mod monitor_dump;
 pub mod sections;
 pub mod sink;
 

@@ -1,4 +1,4 @@
-//! Sections of a report: SITES, CPU SAMPLES, CPU TIME, calls, MONITOR TIME, MONITOR DUMP.
+//! Sections of a report: SITES, CPU SAMPLES, CPU TIME, calls, MONITOR TIME.
 
 use hprof_format::binary::{self, Records, Totals};
 use hprof_format::commands::SiteFlags;
@@ -8,7 +8,6 @@ use rustc_hash::FxHashMap;
 
 use super::{Output, serial};
 use crate::commands::SitesRequest;
-use crate::jvm::{Jni, ThreadState};
 use crate::names;
 use crate::options::Format;
 use crate::record::samples::Samples;
@@ -259,56 +258,6 @@ impl Output {
         self.flush(&mut out, 0);
     }
 
-    /// Writes MONITOR DUMP: the states of all threads, and the monitors that they own or for which they wait.
-    pub fn monitor_dump(&mut self, state: &AgentState, jni: &Jni<'_>) {
-        let jvmti = state.jvmti;
-        let mut out = Vec::new();
-        jni.frame(crate::jvm::MAX_REFERENCES, |jni| {
-            // Traces must be written before references to them.
-            let mut states = Vec::new();
-            let mut objects = Vec::new();
-            for thread in jvmti.threads(jni).unwrap_or_default() {
-                let Some(known) = state.threads.register_running(jvmti, jni, &state.ids, thread) else {
-                    continue;
-                };
-                let doing = jvmti.thread_state(thread).unwrap_or(ThreadState(0));
-                states.push((known.serial, state.trace_of(jni, thread, known.serial), status(doing)));
-                objects.extend(jvmti.owned_monitors(jni, thread).unwrap_or_default());
-                objects.extend(jvmti.contended_monitor(jni, thread).ok().flatten());
-            }
-            self.definitions(state);
-            let _ = text::monitor_dump_begin(&mut out);
-            for (thread, trace, status) in states {
-                let _ = text::thread_state(&mut out, thread, serial(trace), &status);
-            }
-            let mut met = rustc_hash::FxHashSet::default();
-            for object in objects {
-                let id = {
-                    // The object may be a class object to which another thread is assigning an ID.
-                    let _held = state.classes.hold();
-                    state.object_id(object)
-                };
-                let Some(id) = id else { continue };
-                if !met.insert(id) {
-                    continue;
-                }
-                let signature = jni.class_of(object).and_then(|class| jvmti.class_signature(class).ok());
-                let Ok(monitor) = jvmti.monitor(jni, object) else { continue };
-                let thread = |thread| state.threads.serial(jvmti, thread);
-                let owner = monitor.owner.map(|(owner, entries)| (thread(owner), entries.cast_unsigned()));
-                let monitor = text::Monitor {
-                    signature: signature.as_deref().unwrap_or("Ljava/lang/Object;"),
-                    owner: owner.filter(|(owner, _)| *owner != 0),
-                    entering: monitor.entering.into_iter().map(thread).collect(),
-                    notified: monitor.notified.into_iter().map(thread).collect(),
-                };
-                let _ = text::monitor(&mut out, &monitor);
-            }
-            let _ = text::monitor_dump_end(&mut out);
-        });
-        self.flush(&mut out, 0);
-    }
-
     /// Writes CONTROL SETTINGS to a binary file; a text has none.
     pub fn control_settings(&mut self, state: &AgentState, sampling: bool) {
         if self.format() == Format::Binary {
@@ -342,33 +291,4 @@ pub fn basic_type(signature: u8) -> u8 {
         b'J' => 11,
         _ => 2,
     }
-}
-
-/// Returns the code for a thread state in MONITOR DUMP.
-fn status(state: ThreadState) -> String {
-    if !state.has(ThreadState::ALIVE) {
-        return if state.has(ThreadState::TERMINATED) { "ZO" } else { "NS" }.to_owned();
-    }
-    let mut words = String::new();
-    for (bits, word) in [
-        (ThreadState::SUSPENDED, "S|"),
-        (ThreadState::INTERRUPTED, "intr|"),
-        (ThreadState::IN_NATIVE, "native|"),
-    ] {
-        if state.has(bits) {
-            words.push_str(word);
-        }
-    }
-    words.push_str(if state.has(ThreadState::SLEEPING) {
-        "SL"
-    } else if state.has(ThreadState::BLOCKED) {
-        "MW"
-    } else if state.has(ThreadState::WAITING) {
-        "CW"
-    } else if state.has(ThreadState::RUNNABLE) {
-        "R"
-    } else {
-        "UN"
-    });
-    words
 }
