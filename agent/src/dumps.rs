@@ -90,6 +90,9 @@ impl Agent {
 
     fn write_times(&self, output: &mut Output) {
         let Some(times) = &self.times else { return };
+        if !times.has_methods() {
+            complain(&format!("no methods were measured: {}", unmeasured(&self.options.filter)));
+        }
         if self.options.cpu == Some(Cpu::Old) {
             output.calls(&times.calls());
         } else {
@@ -285,6 +288,14 @@ impl Agent {
         }
         roots
     }
+}
+
+/// Returns the reason why a filter selected no methods.
+fn unmeasured(filter: &[String]) -> String {
+    if filter.is_empty() {
+        return "no class outside the JDK was loaded during the recording".to_owned();
+    }
+    format!("filter={} selects no method of the classes loaded during the recording", filter.join(":"))
 }
 
 /// Returns `NAME.2`, or the first unused name with a higher number.

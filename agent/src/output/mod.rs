@@ -336,6 +336,7 @@ SITES
     Classes and the traces where their objects were allocated: bytes and objects
     that are alive after a garbage collection, and that were ever allocated.
     Objects that the compiler proved to be unnecessary were not allocated.
+    A command may request only sites that changed, or no garbage collection.
 
 CPU SAMPLES
     How often each trace was found: once for every interval of processor time
