@@ -516,10 +516,12 @@ impl Handler for Agent {
         // A virtual thread may continue on another carrier, where the wait is unknown.
         let Some(_event) = self.enter().filter(|_| !jni.is_virtual(thread)) else { return };
         monitors::wait(self.waiting(jni, object));
+        self.monitors.begin_wait(jni, self.threads.serial(self.jvmti, thread), object);
     }
 
     fn contended_entered(&self, jni: &Jni<'_>, thread: Ref<'_>, _: Ref<'_>) {
         let Some(_event) = self.enter().filter(|_| !jni.is_virtual(thread)) else { return };
+        self.monitors.finish_wait(jni, self.threads.serial(self.jvmti, thread));
         if let Some(waiting) = monitors::end_wait() {
             self.monitors.add_contention(waiting);
         }

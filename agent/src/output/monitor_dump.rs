@@ -24,11 +24,11 @@ impl Output {
                 states.push((known.serial, state.trace_of(jni, thread, known.serial), status(doing)));
                 objects.extend(jvmti.owned_monitors(jni, thread).unwrap_or_default());
                 let contended = jvmti.contended_monitor(jni, thread).ok().flatten();
-                let waited_on = || {
-                    let waits = doing.has(ThreadState::IN_OBJECT_WAIT);
-                    waits.then(|| state.monitors.waited_on(jni, known.serial)).flatten()
+                let awaited = || {
+                    let waits = doing.has(ThreadState::BLOCKED) || doing.has(ThreadState::IN_OBJECT_WAIT);
+                    waits.then(|| state.monitors.awaited(jni, known.serial)).flatten()
                 };
-                objects.extend(contended.or_else(waited_on));
+                objects.extend(contended.or_else(awaited));
             }
             self.definitions(state);
             let _ = text::monitor_dump_begin(&mut out);
@@ -59,8 +59,10 @@ impl Output {
 
 /// Returns a monitor with the serial numbers of its threads. Threads without one, such as virtual threads, are omitted.
 fn monitor_lines<'a>(state: &AgentState, signature: &'a str, monitor: &Monitor<'_>) -> text::Monitor<'a> {
-    let number = |thread: Ref<'_>| Some(state.threads.serial(state.jvmti, thread)).filter(|serial| *serial != 0);
-    let numbers = |threads: &[Ref<'_>]| threads.iter().filter_map(|thread| number(*thread)).collect::<Vec<_>>();
+    let number =
+        |thread: Ref<'_>| Some(state.threads.serial(state.jvmti, thread)).filter(|serial| *serial != 0);
+    let numbers =
+        |threads: &[Ref<'_>]| threads.iter().filter_map(|thread| number(*thread)).collect::<Vec<_>>();
     let notified = numbers(&monitor.notified);
     let mut entering = numbers(&monitor.entering);
     // Before JDK 23, HotSpot counted threads that wait to be notified among those that wait to enter.

@@ -25,10 +25,11 @@ pub struct Monitors {
     table: Mutex<FxHashMap<(u32, String), Contention>>,
     /// Lines about waits for the report, and the number of omitted lines.
     lines: Mutex<(Vec<u8>, u64)>,
-    /// Objects on which threads wait to be notified, by serial number of the thread. Since JDK 23, the JVM's
-    /// `GetCurrentContendedMonitor` does not return them (JDK-8256314). A frame's `this` needs the capability
-    /// `can_access_local_variables`, which makes compiled code slower and is not available in a running JVM.
-    waited_on: Mutex<FxHashMap<u32, WeakRef>>,
+    /// Objects for which threads wait, by serial number of the thread. `GetCurrentContendedMonitor` returns them only if the
+    /// agent was loaded at the JVM's start, and since JDK 23 not those on which threads wait to be notified (JDK-8256314). The
+    /// receiver of the frame of `Object.wait` needs the capability `can_access_local_variables`, which makes compiled code
+    /// slower.
+    awaited: Mutex<FxHashMap<u32, WeakRef>>,
 }
 
 /// Wait of a thread that has not ended.
@@ -107,35 +108,35 @@ impl Monitors {
         contention.nanos = contention.nanos.saturating_add(nanos);
     }
 
-    /// Records that a thread starts to wait to be notified.
+    /// Records that a thread starts to wait for a monitor, to enter it or to be notified.
     pub fn begin_wait(&self, jni: &Jni<'_>, thread: u32, object: Ref<'_>) {
         let Some(object) = jni.weak(object) else { return };
         // The lock is not held while JNI is called, where a heap dump may suspend the thread.
-        let last = lock(&self.waited_on).insert(thread, object);
+        let last = lock(&self.awaited).insert(thread, object);
         if let Some(last) = last {
             jni.delete_weak(last);
         }
     }
 
-    /// Records that a thread no longer waits to be notified.
+    /// Records that a thread no longer waits for a monitor.
     pub fn finish_wait(&self, jni: &Jni<'_>, thread: u32) {
-        let object = lock(&self.waited_on).remove(&thread);
+        let object = lock(&self.awaited).remove(&thread);
         if let Some(object) = object {
             jni.delete_weak(object);
         }
     }
 
-    /// Returns the object on which a thread waits to be notified, if it started to wait during the recording.
-    pub fn waited_on<'j>(&self, jni: &Jni<'j>, thread: u32) -> Option<Ref<'j>> {
-        jni.upgrade(lock(&self.waited_on).get(&thread)?)
+    /// Returns the object for which a thread waits, if it started to wait during the recording.
+    pub fn awaited<'j>(&self, jni: &Jni<'j>, thread: u32) -> Option<Ref<'j>> {
+        jni.upgrade(lock(&self.awaited).get(&thread)?)
     }
 
     /// Removes all contention, lines and waits.
     pub fn clear(&self, jni: &Jni<'_>) {
         *lock(&self.table) = FxHashMap::default();
         *lock(&self.lines) = Default::default();
-        let waited_on = std::mem::take(&mut *lock(&self.waited_on));
-        for object in waited_on.into_values() {
+        let awaited = std::mem::take(&mut *lock(&self.awaited));
+        for object in awaited.into_values() {
             jni.delete_weak(object);
         }
     }

@@ -159,7 +159,8 @@ impl Samples {
                 used.clear();
             } else {
                 tick += 1;
-                let mut sampler = Sampler { samples: self, state, interval, selection, used: &mut used, tick };
+                let mut sampler =
+                    Sampler { samples: self, state, interval, selection, used: &mut used, tick };
                 jni.frame(crate::jvm::MAX_REFERENCES, |jni| sampler.sample(jni, &mut frames));
                 if tick.is_multiple_of(1024) {
                     used.retain(|_, used| used.tick + 1024 > tick);
