@@ -292,3 +292,29 @@ pub fn basic_type(signature: u8) -> u8 {
         _ => 2,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(live: u64, allocated: u64) -> SiteCounts {
+        let weight = |bytes| Weight { objects: bytes / 8, bytes };
+        SiteCounts { live: weight(live), allocated: weight(allocated) }
+    }
+
+    #[test]
+    fn flags_select_and_sort_sites() {
+        let written =
+            FxHashMap::from_iter([((8, 1), counts(16, 16)), ((8, 2), counts(8, 8)), ((8, 3), counts(8, 8))]);
+        let now = [((8, 1), counts(16, 16)), ((8, 2), counts(0, 8)), ((8, 4), counts(8, 80))];
+        let sites = AllSites { counts: FxHashMap::from_iter(now), totals: Totals::default() };
+        let traces = |flags| {
+            let rows = sites.rows(flags, &written).into_iter();
+            rows.map(|((_, trace), counts)| (trace, counts.live.bytes)).collect::<Vec<_>>()
+        };
+        assert_eq!(traces(SiteFlags::FORCE_GC), [(1, 16), (4, 8), (2, 0)]);
+        assert_eq!(traces(SiteFlags::BY_ALLOCATION), [(4, 8), (1, 16), (2, 0)]);
+        // Trace 3 is that of objects older than the agent, which have all died.
+        assert_eq!(traces(SiteFlags::INCREMENTAL), [(4, 8), (2, 0), (3, 0)]);
+    }
+}
