@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use hprof_format::commands::{Command, Control, IdBytes, Request, SiteFlags};
 
-use crate::grammar::{Writer, check};
 use crate::kit::{AT_ALL, Jdk, Waiting, each_jdk};
 use crate::report::{Count, Report};
 
@@ -137,7 +136,6 @@ fn a_thread_that_a_command_names_is_sampled_or_not() {
         java.wait_for_agent("CONTROL 0x4 ignored: no running thread has the object ID 0xbad");
         let (status, ..) = java.end();
         assert!(status.success());
-        check(&agent.received.lock().unwrap(), Writer::Agent).unwrap();
     });
 }
 
@@ -179,7 +177,6 @@ fn alloc_sites_obeys_its_flags() {
         let (_, report) = agent.sites(SiteFlags::FORCE_GC, 0.01);
         assert!(!report.sites.is_empty() && report.sites.len() < complete, "{:#?}", report.sites);
         java.end();
-        check(&agent.received.lock().unwrap(), Writer::Agent).unwrap();
     });
 }
 

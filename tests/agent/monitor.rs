@@ -51,7 +51,7 @@ fn monitor_dump_names_owner_and_waiters() {
         // A thread that waits to be notified does not wait to enter.
         let bell = report.monitors.iter().position(|line| line.trim() == "MONITOR LContend$Bell; unowned");
         let bell = bell.unwrap_or_else(|| panic!("no bell: {:#?}", report.monitors));
-        assert_eq!(numbers(&report.monitors[bell + 1]), []);
+        assert!(numbers(&report.monitors[bell + 1]).is_empty(), "{:#?}", report.monitors);
         assert_eq!(numbers(&report.monitors[bell + 2]), [serial("ringer")]);
         assert!(report.monitors[bell + 2].starts_with("\twaiting to be notified:"));
         let state = |name: &str| {
