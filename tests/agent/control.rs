@@ -19,7 +19,7 @@ struct Client {
 
 impl Client {
     /// Starts `Steer` under the agent with these options, and waits until it is ready.
-    fn start<'j>(jdk: &'j Jdk, options: &str, arguments: &[&str]) -> (Waiting, Self) {
+    fn start(jdk: &Jdk, options: &str, arguments: &[&str]) -> (Waiting, Self) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let run = jdk.run(&format!("{options},cutoff=0,net=127.0.0.1:{port}"));

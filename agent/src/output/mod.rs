@@ -13,11 +13,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::names;
 use crate::options::Format;
-use crate::record::sites::SiteKey;
+use crate::record::sites::{SiteCounts, SiteKey};
 use crate::record::threads::ThreadEvent;
 use crate::record::traces::{FIRST_SERIAL, TraceFrame};
 use crate::state::AgentState;
-use sections::SiteCounts;
 use sink::Sink;
 
 /// Output with the definitions that were written to it.

@@ -11,17 +11,8 @@ use crate::commands::SitesRequest;
 use crate::names;
 use crate::options::Format;
 use crate::record::samples::Samples;
-use crate::record::sites::{SiteKey, Weight};
+use crate::record::sites::{SiteCounts, SiteKey, Weight};
 use crate::state::AgentState;
-
-/// Numbers and bytes of the live and allocated objects of a site.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SiteCounts {
-    /// Live objects.
-    pub live: Weight,
-    /// Allocated objects.
-    pub allocated: Weight,
-}
 
 /// All sites with their totals.
 #[derive(Debug, Default)]
