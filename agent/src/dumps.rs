@@ -91,7 +91,7 @@ impl Agent {
     fn write_times(&self, output: &mut Output) {
         let Some(times) = &self.times else { return };
         if !times.has_methods() {
-            complain(&format!("no methods were measured: {}", unmeasured(&self.options.filter)));
+            complain(&format!("no methods were measured: {}", missing_methods_reason(&self.options.filter)));
         }
         if self.options.cpu == Some(Cpu::Old) {
             output.calls(&times.calls());
@@ -291,7 +291,7 @@ impl Agent {
 }
 
 /// Returns the reason why a filter selected no methods.
-fn unmeasured(filter: &[String]) -> String {
+fn missing_methods_reason(filter: &[String]) -> String {
     if filter.is_empty() {
         return "no class outside the JDK was loaded during the recording".to_owned();
     }

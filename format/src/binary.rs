@@ -220,7 +220,7 @@ impl<'o> Records<'o> {
     pub fn alloc_sites(&mut self, flags: SiteFlags, cutoff: f32, totals: &Totals, sites: &[Site]) {
         let sites = sites.get(..MAX_SITES).unwrap_or(sites);
         let mut body = Vec::with_capacity(34 + 25 * sites.len());
-        flags.defined().0.put(&mut body);
+        flags.known_flags().0.put(&mut body);
         cutoff.put(&mut body);
         put_totals(&mut body, totals);
         saturate(sites.len() as u64).put(&mut body);

@@ -85,7 +85,7 @@ impl SiteFlags {
 
     /// Returns the flags that the specification defines.
     #[must_use]
-    pub const fn defined(self) -> Self {
+    pub const fn known_flags(self) -> Self {
         Self(self.0 & Self::INCREMENTAL.with(Self::BY_ALLOCATION).with(Self::FORCE_GC).0)
     }
 }

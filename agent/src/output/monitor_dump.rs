@@ -26,7 +26,7 @@ impl Output {
                 let contended = jvmti.contended_monitor(jni, thread).ok().flatten();
                 let awaited = || {
                     let waits = doing.has(ThreadState::BLOCKED) || doing.has(ThreadState::IN_OBJECT_WAIT);
-                    waits.then(|| state.monitors.awaited(jni, known.serial)).flatten()
+                    waits.then(|| state.monitors.awaited_monitor(jni, known.serial)).flatten()
                 };
                 objects.extend(contended.or_else(awaited));
             }

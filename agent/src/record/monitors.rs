@@ -127,7 +127,7 @@ impl Monitors {
     }
 
     /// Returns the object for which a thread waits, if it started to wait during the recording.
-    pub fn awaited<'j>(&self, jni: &Jni<'j>, thread: u32) -> Option<Ref<'j>> {
+    pub fn awaited_monitor<'j>(&self, jni: &Jni<'j>, thread: u32) -> Option<Ref<'j>> {
         jni.upgrade(lock(&self.awaited).get(&thread)?)
     }
 
