@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use hprof_format::commands::{Command as Sent, Control};
 
-use crate::commands::{Command, CommandReply, DumpContents};
+use crate::commands::{Command, CommandReply, DumpContents, SitesRequest};
 use crate::jvm::{Event, Events, Handler, Jni, Latest, Ref};
 use crate::messages::{self, complain};
 use crate::options::Cpu;
 use crate::output::Output;
 use crate::record::monitors::{self, Waiting};
-use crate::record::samples::Samples;
+use crate::record::samples::{SampledThreads, Samples};
 use crate::record::sites;
 use crate::record::times::Times;
 use crate::record::traces;
@@ -37,6 +37,9 @@ thread_local! {
     /// to all classes, `-Xcheck:jni` counts these in a nested event, for which it expects 32.
     static OWN: Cell<bool> = const { Cell::new(false) };
 }
+
+/// Reason why commands for CPU samples have no effect.
+const NO_SAMPLES: &str = "the agent was started without cpu=samples";
 
 /// Type of the event that reported an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -249,26 +252,54 @@ impl Agent {
             // Not implemented by the old agent either; a heap dump and SITES collect garbage themselves.
             Sent::ForceGc | Sent::Eof => return,
             Sent::DumpHeap => DumpContents { heap: true, ..nothing },
-            Sent::AllocSites { cutoff, .. } => DumpContents { sites: Some(f64::from(cutoff)), ..nothing },
+            Sent::AllocSites { flags, cutoff } => {
+                let sites = SitesRequest { flags, cutoff: f64::from(cutoff) };
+                DumpContents { sites: Some(sites), ..nothing }
+            }
             Sent::HeapSummary => DumpContents { summary: true, ..nothing },
             Sent::Exit => return self.send(Command::Exit),
             Sent::DumpTraces => nothing,
+            Sent::CpuSamples { .. } if self.samples.is_none() => {
+                return complain(&format!("CPU SAMPLES ignored: {NO_SAMPLES}"));
+            }
             Sent::CpuSamples { cutoff } => DumpContents { samples: Some(f64::from(cutoff)), ..nothing },
             Sent::Control(control) => {
-                match (control, &self.samples) {
-                    (Control::AllocTracesOn, _) => self.record_sites(true),
-                    (Control::AllocTracesOff, _) => self.record_sites(false),
-                    // The command's thread is ignored: sampling is on for all threads, or for none.
-                    (Control::CpuSamplingOn { .. }, Some(samples)) => samples.pause(false),
-                    (Control::CpuSamplingOff { .. }, Some(samples)) => samples.pause(true),
-                    (Control::ClearCpuSamples, Some(samples)) => samples.clear(),
-                    (Control::Depth(depth), _) => self.set_depth(usize::from(depth)),
-                    _ => {}
+                if let Err(reason) = self.change_settings(control) {
+                    complain(&format!("CONTROL {:#x} ignored: {reason}", control.option()));
                 }
                 DumpContents { settings: true, ..nothing }
             }
         };
         self.send(Command::Dump(what));
+    }
+
+    /// Changes settings of the recording.
+    ///
+    /// # Errors
+    /// The reason why the change has no effect. The protocol has no reply that could state it.
+    fn change_settings(&self, control: Control) -> Result<(), String> {
+        let samples = || self.samples.as_ref().ok_or_else(|| NO_SAMPLES.to_owned());
+        match control {
+            Control::AllocTracesOn | Control::AllocTracesOff if !self.options.sites => {
+                return Err("the agent was started without heap=sites and heap=all".to_owned());
+            }
+            Control::AllocTracesOn => self.record_sites(true),
+            Control::AllocTracesOff => self.record_sites(false),
+            Control::CpuSamplingOn { thread } => samples()?.resume(self.thread_to_sample(thread)?),
+            Control::CpuSamplingOff { thread } => samples()?.pause(self.thread_to_sample(thread)?),
+            Control::ClearCpuSamples => samples()?.clear(),
+            Control::Depth(depth) => self.set_depth(usize::from(depth)),
+        }
+        Ok(())
+    }
+
+    /// Returns the threads that a command for CPU sampling selects by an object ID.
+    fn thread_to_sample(&self, id: u64) -> Result<SampledThreads, String> {
+        match id {
+            0 => Ok(SampledThreads::All),
+            id if self.threads.get(id).is_some() => Ok(SampledThreads::One(id)),
+            id => Err(format!("no running thread has the object ID {id:#x}")),
+        }
     }
 
     /// Runs the agent's control thread, which handles one command after another.
@@ -441,7 +472,10 @@ impl Handler for Agent {
 
     fn thread_end(&self, _: &Jni<'_>, thread: Ref<'_>) {
         let Some(_event) = self.enter() else { return };
-        self.threads.remove_ended(self.jvmti, thread);
+        let ended = self.threads.remove_ended(self.jvmti, thread);
+        if let (Some(ended), Some(samples)) = (ended, &self.samples) {
+            samples.forget(ended.id);
+        }
     }
 
     fn data_dump_request(&self) {
@@ -482,10 +516,12 @@ impl Handler for Agent {
         // A virtual thread may continue on another carrier, where the wait is unknown.
         let Some(_event) = self.enter().filter(|_| !jni.is_virtual(thread)) else { return };
         monitors::wait(self.waiting(jni, object));
+        self.monitors.begin_wait(jni, self.threads.serial(self.jvmti, thread), object);
     }
 
     fn contended_entered(&self, jni: &Jni<'_>, thread: Ref<'_>, _: Ref<'_>) {
         let Some(_event) = self.enter().filter(|_| !jni.is_virtual(thread)) else { return };
+        self.monitors.finish_wait(jni, self.threads.serial(self.jvmti, thread));
         if let Some(waiting) = monitors::end_wait() {
             self.monitors.add_contention(waiting);
         }
@@ -496,6 +532,7 @@ impl Handler for Agent {
         let signature = self.signature_of(jni, object);
         let serial = self.threads.serial(self.jvmti, thread);
         self.monitors.line(hprof_format::text::Wait::Wait(&signature, timeout), serial);
+        self.monitors.begin_wait(jni, serial, object);
         monitors::wait(Waiting { since: Instant::now(), trace: 0, signature });
     }
 
@@ -504,6 +541,7 @@ impl Handler for Agent {
         let waited = monitors::end_wait().map_or(0, |waiting| waiting.since.elapsed().as_millis());
         let signature = self.signature_of(jni, object);
         let serial = self.threads.serial(self.jvmti, thread);
+        self.monitors.finish_wait(jni, serial);
         let waited = i64::try_from(waited).unwrap_or(i64::MAX);
         self.monitors.line(hprof_format::text::Wait::Waited(&signature, waited), serial);
     }

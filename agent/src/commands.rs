@@ -2,6 +2,8 @@
 
 use std::sync::mpsc::Sender;
 
+use hprof_format::commands::SiteFlags;
+
 use crate::options::{Cpu, Options};
 
 /// Commands to the agent's own thread.
@@ -35,8 +37,8 @@ pub struct DumpContents {
     pub monitors: bool,
     /// HEAP DUMP section.
     pub heap: bool,
-    /// SITES section; the value is the minimum share for a row.
-    pub sites: Option<f64>,
+    /// SITES section.
+    pub sites: Option<SitesRequest>,
     /// HEAP SUMMARY record.
     pub summary: bool,
     /// CPU SAMPLES section; the value is the minimum share for a row.
@@ -47,13 +49,24 @@ pub struct DumpContents {
     pub settings: bool,
 }
 
+/// Sites to write.
+#[derive(Debug, Clone, Copy)]
+pub struct SitesRequest {
+    /// Selection and order of the sites.
+    pub flags: SiteFlags,
+    /// Minimum share for a row.
+    pub cutoff: f64,
+}
+
 impl DumpContents {
     /// Returns all sections for which the options record data.
     pub fn all(options: &Options) -> Self {
         Self {
             monitors: options.monitors,
             heap: options.heap_dump,
-            sites: options.sites.then_some(options.cutoff),
+            sites: options
+                .sites
+                .then_some(SitesRequest { flags: SiteFlags::FORCE_GC, cutoff: options.cutoff }),
             samples: (options.cpu == Some(Cpu::Samples)).then_some(options.cutoff),
             times: options.cpu.is_some_and(Cpu::is_timed),
             ..Self::default()

@@ -1,5 +1,6 @@
 //! Writing of dumps: their sections and the time at which each is read.
 
+use hprof_format::commands::SiteFlags;
 use hprof_format::heap_text;
 
 use crate::agent::Agent;
@@ -89,6 +90,9 @@ impl Agent {
 
     fn write_times(&self, output: &mut Output) {
         let Some(times) = &self.times else { return };
+        if !times.has_methods() {
+            complain(&format!("no methods were measured: {}", missing_methods_reason(&self.options.filter)));
+        }
         if self.options.cpu == Some(Cpu::Old) {
             output.calls(&times.calls());
         } else {
@@ -99,7 +103,9 @@ impl Agent {
     }
 
     fn write_sites(&self, jni: &Jni<'_>, output: &mut Output, what: DumpContents) {
-        let live = self.count_live(jni);
+        // HEAP SUMMARY has no flags.
+        let flags = what.sites.map_or(SiteFlags::FORCE_GC, |sites| sites.flags);
+        let live = self.count_live(jni, flags);
         let sites = AllSites::new(self, &live.counts);
         // Traces and classes that the heap walk reached.
         output.definitions(self);
@@ -107,8 +113,8 @@ impl Agent {
         if what.summary {
             output.heap_summary(&sites.totals());
         }
-        if let Some(cutoff) = what.sites {
-            let saturated = output.sites(self, &sites, cutoff);
+        if let Some(request) = what.sites {
+            let saturated = output.sites(self, sites, request);
             if saturated > 0 {
                 complain(&format!(
                     "sites with numbers above 4,294,967,295, the maximum in ALLOC SITES: {saturated}; \
@@ -124,18 +130,19 @@ impl Agent {
         }
     }
 
-    /// Counts live objects of each site, after a garbage collection.
-    fn count_live(&self, jni: &Jni<'_>) -> Live {
+    /// Counts live objects of each site, after a garbage collection if the flags request one. Otherwise objects that were not
+    /// collected yet count as alive, as in the old agent.
+    fn count_live(&self, jni: &Jni<'_>, flags: SiteFlags) -> Live {
         /// Maximum number of attempts: classes can be loaded between their registration and the walk.
         const ATTEMPTS: usize = 3;
-        let collected = self.collector.collect();
+        let collected = !flags.has(SiteFlags::FORCE_GC) || self.collector.collect();
         let mut live = Live::new(self, None);
         for _ in 0..ATTEMPTS {
             {
                 let _held = self.classes.hold();
                 self.classes.register_all(self.jvmti, jni, &self.ids);
             }
-            // Without a collection, only reachable objects are counted, which a walk from the roots finds.
+            // If the collection failed, only reachable objects are counted, which a walk from the roots finds.
             let epoch = (!collected).then(|| self.next_epoch());
             live = Live::new(self, epoch);
             let walked = match epoch {
@@ -281,6 +288,14 @@ impl Agent {
         }
         roots
     }
+}
+
+/// Returns the reason why a filter selected no methods.
+fn missing_methods_reason(filter: &[String]) -> String {
+    if filter.is_empty() {
+        return "no class outside the JDK was loaded during the recording".to_owned();
+    }
+    format!("filter={} selects no method of the classes loaded during the recording", filter.join(":"))
 }
 
 /// Returns `NAME.2`, or the first unused name with a higher number.

@@ -135,6 +135,10 @@ fn needed_capabilities(options: &Options, attached: bool) -> Vec<(Capability, &'
     if options.monitors {
         needed.push((Capability::Monitors, "no contention is recorded"));
         needed.push((Capability::MonitorInfo, "MONITOR DUMP contains no monitors"));
+        needed.push((
+            Capability::MonitorsOfThreads,
+            "MONITOR DUMP contains only monitors for which threads began to wait during the recording",
+        ));
     }
     if !attached {
         needed.push((Capability::VirtualThreads, ""));

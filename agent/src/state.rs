@@ -120,7 +120,7 @@ impl AgentState {
         self.threads.clear();
         self.traces.clear();
         self.sites.clear();
-        self.monitors.clear();
+        self.monitors.clear(jni);
         Ok(())
     }
 

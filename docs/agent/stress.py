@@ -111,9 +111,9 @@ class Listener:
             serial += 1
             if self.commands == "valid":
                 tag, body = self.rng.choice([
-                    (1, b""), (2, b""), (3, struct.pack(">Hf", 1, 0.0)), (4, b""), (6, b""), (7, struct.pack(">Hf", 0, 0.01)),
-                    (8, struct.pack(">H", 1)), (8, struct.pack(">H", 2)), (8, struct.pack(">HQ", 3, 0)),
-                    (8, struct.pack(">HQ", 4, 0)), (8, struct.pack(">H", 5)),
+                    (1, b""), (2, b""), (3, struct.pack(">Hf", self.rng.randrange(8), 0.0)), (4, b""), (6, b""),
+                    (7, struct.pack(">Hf", 0, 0.01)), (8, struct.pack(">H", 1)), (8, struct.pack(">H", 2)),
+                    (8, struct.pack(">HQ", self.rng.choice([3, 4]), self.rng.choice([0, 4096]))), (8, struct.pack(">H", 5)),
                     (8, struct.pack(">HH", 6, self.rng.choice([0, 3, 500])))])
                 data = struct.pack(">BII", tag, serial, len(body)) + body
             else:

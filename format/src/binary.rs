@@ -1,6 +1,8 @@
 //! Records of a binary file as specified ("HPROF Agent", Binary Dump Format): big-endian, with 8-byte
 //! identifiers.
 
+use crate::commands::SiteFlags;
+
 /// Header text of the version with HEAP DUMP SEGMENT.
 pub const VERSION: &[u8] = b"JAVA PROFILE 1.0.2\0";
 /// Size of an identifier in bytes.
@@ -220,14 +222,11 @@ impl<'o> Records<'o> {
         self.record(tag::TRACE, &body);
     }
 
-    /// Appends ALLOC SITES: complete, ordered by live bytes unless `by_allocation`. At most
-    /// [`MAX_SITES`].
-    pub fn alloc_sites(&mut self, by_allocation: bool, cutoff: f32, totals: &Totals, sites: &[Site]) {
+    /// Appends ALLOC SITES. At most [`MAX_SITES`].
+    pub fn alloc_sites(&mut self, flags: SiteFlags, cutoff: f32, totals: &Totals, sites: &[Site]) {
         let sites = sites.get(..MAX_SITES).unwrap_or(sites);
         let mut body = Vec::with_capacity(34 + 25 * sites.len());
-        // 0x1 is "incremental vs. complete", 0x2 "sorted by allocation vs. line": 2 means by allocation,
-        // as in the agent.
-        u16::from(by_allocation).wrapping_mul(2).put(&mut body);
+        flags.known_flags().0.put(&mut body);
         cutoff.put(&mut body);
         put_totals(&mut body, totals);
         saturate(sites.len() as u64).put(&mut body);

@@ -37,9 +37,8 @@ pub enum Command {
     DumpHeap,
     /// ALLOC SITES (0x03).
     AllocSites {
-        /// Flags of the record ALLOC SITES: bit 0 incremental, bit 1 sorted by allocation, bit 2 force a
-        /// collection.
-        flags: u16,
+        /// Selection and order of the sites.
+        flags: SiteFlags,
         /// Minimum share of the sites to write: 0 to 1.
         cutoff: f32,
     },
@@ -58,6 +57,37 @@ pub enum Command {
     Control(Control),
     /// EOF (0xFF): no more commands. The recording continues.
     Eof,
+}
+
+/// Flags of ALLOC SITES, both of the command and of the record that answers it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SiteFlags(pub u16);
+
+impl SiteFlags {
+    /// Only sites that changed since they were last written.
+    pub const INCREMENTAL: Self = Self(0x1);
+    /// Sites are sorted by allocated bytes; otherwise by live bytes. The specification says "vs. line", by
+    /// mistake.
+    pub const BY_ALLOCATION: Self = Self(0x2);
+    /// Garbage is collected first.
+    pub const FORCE_GC: Self = Self(0x4);
+
+    /// Returns `true` if all flags of `other` are set.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Returns these flags and those of `other`.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Returns the flags that the specification defines.
+    #[must_use]
+    pub const fn known_flags(self) -> Self {
+        Self(self.0 & Self::INCREMENTAL.with(Self::BY_ALLOCATION).with(Self::FORCE_GC).0)
+    }
 }
 
 /// Sub-options of CONTROL.
@@ -160,8 +190,8 @@ impl Request {
     /// Returns the bytes of the command; `None` if the object ID of a thread does not fit into `ids`.
     pub fn encode(&self, ids: IdBytes) -> Option<Vec<u8>> {
         let mut body = Vec::new();
-        let mut cutoff_body = |flags: u16, cutoff: f32| {
-            body.extend(flags.to_be_bytes());
+        let mut cutoff_body = |flags: SiteFlags, cutoff: f32| {
+            body.extend(flags.0.to_be_bytes());
             body.extend(cutoff.to_be_bytes());
         };
         let tag = match self.command {
@@ -175,7 +205,7 @@ impl Request {
             Command::Exit => tag::EXIT,
             Command::DumpTraces => tag::DUMP_TRACES,
             Command::CpuSamples { cutoff } => {
-                cutoff_body(0, cutoff);
+                cutoff_body(SiteFlags::default(), cutoff);
                 tag::CPU_SAMPLES
             }
             Command::Control(control) => {
@@ -193,16 +223,20 @@ impl Request {
 }
 
 impl Control {
-    fn encode(self, ids: IdBytes, body: &mut Vec<u8>) -> Option<()> {
-        let option: u16 = match self {
+    /// Returns the number of the sub-option.
+    pub const fn option(self) -> u16 {
+        match self {
             Self::AllocTracesOn => 1,
             Self::AllocTracesOff => 2,
             Self::CpuSamplingOn { .. } => 3,
             Self::CpuSamplingOff { .. } => 4,
             Self::ClearCpuSamples => 5,
             Self::Depth(_) => 6,
-        };
-        body.extend(option.to_be_bytes());
+        }
+    }
+
+    fn encode(self, ids: IdBytes, body: &mut Vec<u8>) -> Option<()> {
+        body.extend(self.option().to_be_bytes());
         match self {
             Self::CpuSamplingOn { thread } | Self::CpuSamplingOff { thread } => match ids {
                 IdBytes::Four => body.extend(u32::try_from(thread).ok()?.to_be_bytes()),
@@ -256,11 +290,11 @@ impl Command {
 }
 
 /// Parses the body of ALLOC SITES and CPU SAMPLES.
-fn cutoff(body: &[u8]) -> Result<(u16, f32), CommandErrorKind> {
+fn cutoff(body: &[u8]) -> Result<(SiteFlags, f32), CommandErrorKind> {
     let [flags_high, flags_low, ratio @ ..] = body else { return Err(CommandErrorKind::Length) };
     let ratio = f32::from_be_bytes(ratio.try_into().map_err(|_| CommandErrorKind::Length)?);
     if (0.0..=1.0).contains(&ratio) {
-        Ok((u16::from_be_bytes([*flags_high, *flags_low]), ratio))
+        Ok((SiteFlags(u16::from_be_bytes([*flags_high, *flags_low])), ratio))
     } else {
         Err(CommandErrorKind::Cutoff)
     }
@@ -325,7 +359,7 @@ mod tests {
             (Command::DumpHeap, Four, b"\x02\0\0\0\x07\0\0\0\0"),
             // 0.5 is 0x3f000000 (IEEE 754).
             (
-                Command::AllocSites { flags: 6, cutoff: 0.5 },
+                Command::AllocSites { flags: SiteFlags(6), cutoff: 0.5 },
                 Four,
                 b"\x03\0\0\0\x07\0\0\0\x06\0\x06\x3f\0\0\0",
             ),

@@ -137,8 +137,14 @@ fn the_table_of_old_has_callers() {
 #[test]
 fn what_a_filter_leaves_out_is_not_measured() {
     each_jdk("filter", |jdk| {
-        let none = jdk.run("cpu=old,filter=com.acme").ok(&["Calls"]).text();
-        assert_eq!(none, "count callee caller time\n");
+        let none = jdk.run("cpu=old,filter=com.acme").ok(&["Calls"]);
+        assert_eq!(none.text(), "count callee caller time\n");
+        const NOTHING: &str = "no methods were measured: filter=com.acme:org.x selects no method";
+        let times = jdk.run("cpu=times,filter=com.acme:org.x").ok(&["Calls"]);
+        assert!(Report::read(&times.text()).times.is_empty());
+        assert!(times.stderr().contains(NOTHING), "{}", times.stderr());
+        let some = jdk.run("cpu=times,filter=com.acme:Calls").ok(&["Calls"]);
+        assert!(!some.stderr().contains("no methods"), "{}", some.stderr());
         let own = jdk.run("cpu=old,filter=Calls").ok(&["Calls"]).text();
         assert!(own.lines().skip(1).all(|row| row.contains(" Calls")) && own.lines().count() > 3, "{own}");
     });

@@ -18,6 +18,7 @@
 mod again;
 #[cfg(target_os = "linux")]
 mod capture;
+mod control;
 mod cpu;
 #[cfg(target_os = "linux")]
 mod doors;

@@ -48,6 +48,12 @@ fn monitor_dump_names_owner_and_waiters() {
         expected.sort_unstable();
         assert_eq!(entering, expected, "{:#?}", report.monitors);
         assert!(report.monitors[at + 2].starts_with("\twaiting to enter:"));
+        // A thread that waits to be notified does not wait to enter.
+        let bell = report.monitors.iter().position(|line| line.trim() == "MONITOR LContend$Bell; unowned");
+        let bell = bell.unwrap_or_else(|| panic!("no bell: {:#?}", report.monitors));
+        assert!(numbers(&report.monitors[bell + 1]).is_empty(), "{:#?}", report.monitors);
+        assert_eq!(numbers(&report.monitors[bell + 2]), [serial("ringer")]);
+        assert!(report.monitors[bell + 2].starts_with("\twaiting to be notified:"));
         let state = |name: &str| {
             let start = format!("    THREAD {}, ", serial(name));
             let line = report.monitors.iter().find(|line| line.starts_with(&start)).unwrap();

@@ -17,8 +17,10 @@ pub enum Capability {
     LineNumbers,
     /// Events for waits at monitors.
     Monitors,
-    /// Queries for owned and contended monitors of threads.
+    /// Queries for owners and waiters of monitors.
     MonitorInfo,
+    /// Queries for owned and contended monitors of threads. A running JVM lacks it.
+    MonitorsOfThreads,
     /// Queries for the CPU time of threads.
     ThreadCpuTime,
     /// Events for pauses of garbage collections.
@@ -41,10 +43,9 @@ impl Capability {
             Self::SourceFileName => all.can_get_source_file_name(),
             Self::LineNumbers => all.can_get_line_numbers(),
             Self::Monitors => all.can_generate_monitor_events(),
-            Self::MonitorInfo => {
-                all.can_get_monitor_info()
-                    && all.can_get_owned_monitor_info()
-                    && all.can_get_current_contended_monitor()
+            Self::MonitorInfo => all.can_get_monitor_info(),
+            Self::MonitorsOfThreads => {
+                all.can_get_owned_monitor_info() && all.can_get_current_contended_monitor()
             }
             Self::ThreadCpuTime => all.can_get_thread_cpu_time(),
             Self::CollectionEvents => all.can_generate_garbage_collection_events(),
@@ -63,8 +64,8 @@ impl Capability {
             Self::SourceFileName => to.set_can_get_source_file_name(true),
             Self::LineNumbers => to.set_can_get_line_numbers(true),
             Self::Monitors => to.set_can_generate_monitor_events(true),
-            Self::MonitorInfo => {
-                to.set_can_get_monitor_info(true);
+            Self::MonitorInfo => to.set_can_get_monitor_info(true),
+            Self::MonitorsOfThreads => {
                 to.set_can_get_owned_monitor_info(true);
                 to.set_can_get_current_contended_monitor(true);
             }

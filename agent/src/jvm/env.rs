@@ -67,6 +67,8 @@ impl ThreadState {
     pub const SLEEPING: i32 = 0x0040;
     /// JVMTI_THREAD_STATE_WAITING.
     pub const WAITING: i32 = 0x0080;
+    /// JVMTI_THREAD_STATE_IN_OBJECT_WAIT.
+    pub const IN_OBJECT_WAIT: i32 = 0x0100;
     /// JVMTI_THREAD_STATE_SUSPENDED.
     pub const SUSPENDED: i32 = 0x10_0000;
     /// JVMTI_THREAD_STATE_INTERRUPTED.
@@ -80,7 +82,7 @@ impl ThreadState {
 pub struct Monitor<'j> {
     /// Owning thread, and the number of times that it has entered the monitor.
     pub owner: Option<(Ref<'j>, i32)>,
-    /// Threads that wait to enter the monitor.
+    /// Threads that wait to enter the monitor; before JDK 23, also those that wait to be notified.
     pub entering: Vec<Ref<'j>>,
     /// Threads that wait to be notified.
     pub notified: Vec<Ref<'j>>,
@@ -432,7 +434,7 @@ impl Jvmti {
         let _ = call!(self, ResumeAllVirtualThreads, 0, null());
     }
 
-    /// Returns the monitor that a thread waits to enter, or on which it waits to be notified.
+    /// Returns the monitor that a thread waits to enter; before JDK 23, also one on which it waits to be notified.
     pub fn contended_monitor<'j>(self, _jni: &'j Jni<'_>, thread: Ref<'_>) -> Result<Option<Ref<'j>>> {
         let mut monitor = null_mut();
         call!(self, GetCurrentContendedMonitor, thread.raw(), &mut monitor)?;
@@ -457,14 +459,10 @@ impl Jvmti {
             notify_waiters: null_mut(),
         };
         call!(self, GetObjectMonitorUsage, object.raw(), &mut usage)?;
-        let waiters: Vec<Ref<'j>> = refs(self.array(usage.waiters, usage.waiter_count));
-        let notified: Vec<Ref<'j>> = refs(self.array(usage.notify_waiters, usage.notify_waiter_count));
-        // Before JDK 23, HotSpot counted threads that wait to be notified among those that wait to enter.
-        let entering = waiters.into_iter().filter(|thread| !notified.iter().any(|other| other == thread));
         Ok(Monitor {
             owner: Ref::new(usage.owner).map(|owner| (owner, usage.entry_count)),
-            entering: entering.collect(),
-            notified,
+            entering: refs(self.array(usage.waiters, usage.waiter_count)),
+            notified: refs(self.array(usage.notify_waiters, usage.notify_waiter_count)),
         })
     }
 

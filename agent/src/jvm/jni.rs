@@ -11,8 +11,8 @@ use jvmti_bindings::sys::jni::{self, JNIEnv, JNINativeInterface_, jobject};
 /// is a promise that `-Xcheck:jni` verifies.
 pub const MAX_REFERENCES: usize = 65_536;
 
-/// Local reference to an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Local reference to an object. Two references to one object may differ: [`Jni::same`] compares them.
+#[derive(Debug, Clone, Copy)]
 pub struct Ref<'j>(NonNull<c_void>, PhantomData<&'j ()>);
 
 impl<'j> Ref<'j> {
@@ -24,6 +24,13 @@ impl<'j> Ref<'j> {
         self.0.as_ptr()
     }
 }
+
+/// Weak global reference to an object: any thread can use it, and it does not keep the object alive.
+#[derive(Debug)]
+pub struct WeakRef(NonNull<c_void>);
+
+// SAFETY: Global references are valid in all threads (JNI specification, "Global and Local References").
+unsafe impl Send for WeakRef {}
 
 /// JNI environment of the current thread.
 #[derive(Debug, Clone, Copy)]
@@ -110,6 +117,25 @@ impl<'j> Jni<'j> {
             // SAFETY: The reference is a local one of this thread, and not used afterwards.
             unsafe { ((*self.table()).DeleteLocalRef)(self.env(), object) };
         }
+    }
+
+    /// Creates a weak global reference, which must be passed to [`Self::delete_weak`] later.
+    pub fn weak(&self, object: Ref<'_>) -> Option<WeakRef> {
+        // SAFETY: The object is a reference of this thread.
+        let raw = unsafe { ((*self.table()).NewWeakGlobalRef)(self.env(), object.raw()) };
+        self.wrap(raw, |raw| NonNull::new(raw).map(WeakRef))
+    }
+
+    /// Returns the object of a weak global reference; `None` if it was collected.
+    pub fn upgrade(&self, weak: &WeakRef) -> Option<Ref<'j>> {
+        // SAFETY: The reference is valid, because only `delete_weak` deletes it, which consumes it.
+        Ref::new(unsafe { ((*self.table()).NewLocalRef)(self.env(), weak.0.as_ptr()) })
+    }
+
+    /// Deletes a weak global reference.
+    pub fn delete_weak(&self, weak: WeakRef) {
+        // SAFETY: as in `upgrade`.
+        unsafe { ((*self.table()).DeleteWeakGlobalRef)(self.env(), weak.0.as_ptr()) };
     }
 
     /// Returns `true` if two references refer to the same object.

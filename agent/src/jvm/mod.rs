@@ -27,9 +27,9 @@ mod latest;
 pub mod walk;
 
 pub use capability::Capability;
-pub use env::{Frame, JvmField, Jvmti, MethodId, ThreadInfo, ThreadState, VirtualThreadOf};
+pub use env::{Frame, JvmField, Jvmti, MethodId, Monitor, ThreadInfo, ThreadState, VirtualThreadOf};
 pub use events::{Event, Events, Handler};
-pub use jni::{Argument, Jni, MAX_REFERENCES, Ref};
+pub use jni::{Argument, Jni, MAX_REFERENCES, Ref, WeakRef};
 pub use latest::Latest;
 
 use std::fmt;

@@ -1,6 +1,7 @@
 //! Output of recorded data. Definitions (strings, classes, frames, traces, threads) are written once, before references to
 //! them.
 
+mod monitor_dump;
 pub mod sections;
 pub mod sink;
 
@@ -12,6 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::names;
 use crate::options::Format;
+use crate::record::sites::{SiteCounts, SiteKey};
 use crate::record::threads::ThreadEvent;
 use crate::record::traces::{FIRST_SERIAL, TraceFrame};
 use crate::state::AgentState;
@@ -25,6 +27,8 @@ pub struct Output {
     format: Format,
     started: SystemTime,
     written: WrittenDefinitions,
+    /// Sites at the time when they were last written, if commands can request those that changed since.
+    sites: FxHashMap<SiteKey, SiteCounts>,
 }
 
 /// Definitions that were written, so that each is written only once.
@@ -84,20 +88,21 @@ impl Output {
             }
         }
         sink.write(&head);
-        Self { sink, format, started, written: WrittenDefinitions::default() }
+        Self { sink, format, started, written: WrittenDefinitions::default(), sites: FxHashMap::default() }
     }
 
     /// Creates an output that appends to a dump of the JVM. `started` is the time in the dump's header.
     pub fn after_jvm_dump(sink: Sink, started: SystemTime, jvm: JvmClasses) -> Self {
         let written =
             WrittenDefinitions { base: BEHIND_JVM, jvm: Some(jvm), ..WrittenDefinitions::default() };
-        Self { sink, format: Format::Binary, started, written }
+        Self { sink, format: Format::Binary, started, written, sites: FxHashMap::default() }
     }
 
     /// Closes the output, and forgets the written definitions.
     pub fn close(&mut self) {
         self.sink.close();
         self.written = WrittenDefinitions::default();
+        self.sites = FxHashMap::default();
     }
 
     /// Returns `true` if the output appends to a dump of the JVM.
@@ -330,6 +335,7 @@ SITES
     Classes and the traces where their objects were allocated: bytes and objects
     that are alive after a garbage collection, and that were ever allocated.
     Objects that the compiler proved to be unnecessary were not allocated.
+    A command may request only sites that changed, or no garbage collection.
 
 CPU SAMPLES
     How often each trace was found: once for every interval of processor time

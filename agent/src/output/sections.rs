@@ -1,31 +1,23 @@
-//! Sections of a report: SITES, CPU SAMPLES, CPU TIME, calls, MONITOR TIME, MONITOR DUMP.
+//! Sections of a report: SITES, CPU SAMPLES, CPU TIME, calls, MONITOR TIME.
 
 use hprof_format::binary::{self, Records, Totals};
+use hprof_format::commands::SiteFlags;
 use hprof_format::percent::percent;
 use hprof_format::text;
 use rustc_hash::FxHashMap;
 
 use super::{Output, serial};
-use crate::jvm::{Jni, ThreadState};
+use crate::commands::SitesRequest;
 use crate::names;
 use crate::options::Format;
 use crate::record::samples::Samples;
-use crate::record::sites::{SiteKey, Weight};
+use crate::record::sites::{SiteCounts, SiteKey, Weight};
 use crate::state::AgentState;
 
-/// Numbers and bytes of the live and allocated objects of a site.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SiteCounts {
-    /// Live objects.
-    pub live: Weight,
-    /// Allocated objects.
-    pub allocated: Weight,
-}
-
-/// All sites with their totals, sorted by live bytes in descending order.
+/// All sites with their totals.
 #[derive(Debug, Default)]
 pub struct AllSites {
-    rows: Vec<(SiteKey, SiteCounts)>,
+    counts: FxHashMap<SiteKey, SiteCounts>,
     totals: Totals,
 }
 
@@ -50,11 +42,26 @@ impl AllSites {
             totals.allocated_objects += counts.allocated.objects;
             totals.allocated_bytes += counts.allocated.bytes;
         }
-        let mut rows: Vec<_> = all.into_iter().filter(|(_, counts)| counts.allocated.objects > 0).collect();
+        all.retain(|_, counts| counts.allocated.objects > 0);
+        Self { counts: all, totals }
+    }
+
+    /// Returns the sites that the flags select, in their order. `written` are the sites that were written last.
+    fn rows(&self, flags: SiteFlags, written: &FxHashMap<SiteKey, SiteCounts>) -> Vec<(SiteKey, SiteCounts)> {
+        let mut rows: Vec<_> = self.counts.iter().map(|(key, counts)| (*key, *counts)).collect();
+        if flags.has(SiteFlags::INCREMENTAL) {
+            rows.retain(|(key, counts)| written.get(key) != Some(counts));
+            // Objects older than the agent were counted only while they were alive.
+            let gone = written.keys().filter(|key| !self.counts.contains_key(key));
+            rows.extend(gone.map(|key| (*key, SiteCounts::default())));
+        }
         rows.sort_unstable_by_key(|((class, trace), counts)| {
-            (u64::MAX - counts.live.bytes, u64::MAX - counts.allocated.bytes, *trace, *class)
+            let (live, allocated) = (u64::MAX - counts.live.bytes, u64::MAX - counts.allocated.bytes);
+            let order =
+                if flags.has(SiteFlags::BY_ALLOCATION) { (allocated, live) } else { (live, allocated) };
+            (order, *trace, *class)
         });
-        Self { rows, totals }
+        rows
     }
 
     /// Returns the totals of all sites.
@@ -64,21 +71,28 @@ impl AllSites {
 }
 
 impl Output {
-    /// Writes SITES or ALLOC SITES with the rows above the cutoff. Returns the number of rows whose numbers exceed the format.
-    pub fn sites(&mut self, state: &AgentState, sites: &AllSites, cutoff: f64) -> usize {
+    /// Writes SITES or ALLOC SITES with the requested rows. Returns the number of rows whose numbers exceed the format.
+    pub fn sites(&mut self, state: &AgentState, sites: AllSites, request: SitesRequest) -> usize {
         let mut out = Vec::new();
+        let SitesRequest { flags, cutoff } = request;
+        let rows = sites.rows(flags, &self.sites);
         let total = sites.totals.live_bytes;
         // The old agent compared only live bytes, and omitted sites with the most allocations if all of their objects were
         // dead.
         let allocated = sites.totals.allocated_bytes;
-        let wanted = sites.rows.iter().filter(|(_, counts)| {
+        let wanted = rows.iter().filter(|(_, counts)| {
             let live = percent(counts.live.bytes, total) >= cutoff * 100.0;
             live || allocated > 0 && percent(counts.allocated.bytes, allocated) >= cutoff * 100.0
         });
         let mut saturated = 0;
         match self.format() {
             Format::Text => {
-                let _ = text::sites_begin(&mut out, text::SiteOrder::Live, &self.date());
+                let order = if flags.has(SiteFlags::BY_ALLOCATION) {
+                    text::SiteOrder::Allocated
+                } else {
+                    text::SiteOrder::Live
+                };
+                let _ = text::sites_begin(&mut out, order, &self.date());
                 let mut accumulated = 0.0;
                 for (rank, ((class, trace), counts)) in (1..).zip(wanted) {
                     let class = state.classes.get(*class);
@@ -123,10 +137,14 @@ impl Output {
                 // The field in the format has only four bytes, which suffice for a cutoff.
                 #[allow(clippy::cast_possible_truncation)]
                 let cutoff = cutoff as f32;
-                Records::new(&mut out, self.micros()).alloc_sites(false, cutoff, &sites.totals, &rows);
+                Records::new(&mut out, self.micros()).alloc_sites(flags, cutoff, &sites.totals, &rows);
             }
         }
         self.flush(&mut out, 0);
+        // Only commands, which arrive over a socket, request what changed.
+        if state.options.net.is_some() {
+            self.sites = sites.counts;
+        }
         saturated
     }
 
@@ -231,56 +249,6 @@ impl Output {
         self.flush(&mut out, 0);
     }
 
-    /// Writes MONITOR DUMP: the states of all threads, and the monitors that they own or for which they wait.
-    pub fn monitor_dump(&mut self, state: &AgentState, jni: &Jni<'_>) {
-        let jvmti = state.jvmti;
-        let mut out = Vec::new();
-        jni.frame(crate::jvm::MAX_REFERENCES, |jni| {
-            // Traces must be written before references to them.
-            let mut states = Vec::new();
-            let mut objects = Vec::new();
-            for thread in jvmti.threads(jni).unwrap_or_default() {
-                let Some(known) = state.threads.register_running(jvmti, jni, &state.ids, thread) else {
-                    continue;
-                };
-                let doing = jvmti.thread_state(thread).unwrap_or(ThreadState(0));
-                states.push((known.serial, state.trace_of(jni, thread, known.serial), status(doing)));
-                objects.extend(jvmti.owned_monitors(jni, thread).unwrap_or_default());
-                objects.extend(jvmti.contended_monitor(jni, thread).ok().flatten());
-            }
-            self.definitions(state);
-            let _ = text::monitor_dump_begin(&mut out);
-            for (thread, trace, status) in states {
-                let _ = text::thread_state(&mut out, thread, serial(trace), &status);
-            }
-            let mut met = rustc_hash::FxHashSet::default();
-            for object in objects {
-                let id = {
-                    // The object may be a class object to which another thread is assigning an ID.
-                    let _held = state.classes.hold();
-                    state.object_id(object)
-                };
-                let Some(id) = id else { continue };
-                if !met.insert(id) {
-                    continue;
-                }
-                let signature = jni.class_of(object).and_then(|class| jvmti.class_signature(class).ok());
-                let Ok(monitor) = jvmti.monitor(jni, object) else { continue };
-                let thread = |thread| state.threads.serial(jvmti, thread);
-                let owner = monitor.owner.map(|(owner, entries)| (thread(owner), entries.cast_unsigned()));
-                let monitor = text::Monitor {
-                    signature: signature.as_deref().unwrap_or("Ljava/lang/Object;"),
-                    owner: owner.filter(|(owner, _)| *owner != 0),
-                    entering: monitor.entering.into_iter().map(thread).collect(),
-                    notified: monitor.notified.into_iter().map(thread).collect(),
-                };
-                let _ = text::monitor(&mut out, &monitor);
-            }
-            let _ = text::monitor_dump_end(&mut out);
-        });
-        self.flush(&mut out, 0);
-    }
-
     /// Writes CONTROL SETTINGS to a binary file; a text has none.
     pub fn control_settings(&mut self, state: &AgentState, sampling: bool) {
         if self.format() == Format::Binary {
@@ -316,31 +284,28 @@ pub fn basic_type(signature: u8) -> u8 {
     }
 }
 
-/// Returns the code for a thread state in MONITOR DUMP.
-fn status(state: ThreadState) -> String {
-    if !state.has(ThreadState::ALIVE) {
-        return if state.has(ThreadState::TERMINATED) { "ZO" } else { "NS" }.to_owned();
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(live: u64, allocated: u64) -> SiteCounts {
+        let weight = |bytes| Weight { objects: bytes / 8, bytes };
+        SiteCounts { live: weight(live), allocated: weight(allocated) }
     }
-    let mut words = String::new();
-    for (bits, word) in [
-        (ThreadState::SUSPENDED, "S|"),
-        (ThreadState::INTERRUPTED, "intr|"),
-        (ThreadState::IN_NATIVE, "native|"),
-    ] {
-        if state.has(bits) {
-            words.push_str(word);
-        }
+
+    #[test]
+    fn flags_select_and_sort_sites() {
+        let written =
+            FxHashMap::from_iter([((8, 1), counts(16, 16)), ((8, 2), counts(8, 8)), ((8, 3), counts(8, 8))]);
+        let now = [((8, 1), counts(16, 16)), ((8, 2), counts(0, 8)), ((8, 4), counts(8, 80))];
+        let sites = AllSites { counts: FxHashMap::from_iter(now), totals: Totals::default() };
+        let traces = |flags| {
+            let rows = sites.rows(flags, &written).into_iter();
+            rows.map(|((_, trace), counts)| (trace, counts.live.bytes)).collect::<Vec<_>>()
+        };
+        assert_eq!(traces(SiteFlags::FORCE_GC), [(1, 16), (4, 8), (2, 0)]);
+        assert_eq!(traces(SiteFlags::BY_ALLOCATION), [(4, 8), (1, 16), (2, 0)]);
+        // Trace 3 is that of objects older than the agent, which have all died.
+        assert_eq!(traces(SiteFlags::INCREMENTAL), [(4, 8), (2, 0), (3, 0)]);
     }
-    words.push_str(if state.has(ThreadState::SLEEPING) {
-        "SL"
-    } else if state.has(ThreadState::BLOCKED) {
-        "MW"
-    } else if state.has(ThreadState::WAITING) {
-        "CW"
-    } else if state.has(ThreadState::RUNNABLE) {
-        "R"
-    } else {
-        "UN"
-    });
-    words
 }

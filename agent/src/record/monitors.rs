@@ -8,6 +8,7 @@ use hprof_format::text;
 use rustc_hash::FxHashMap;
 
 use super::lock;
+use crate::jvm::{Jni, Ref, WeakRef};
 
 /// Number and total time of waits to enter monitors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,6 +25,11 @@ pub struct Monitors {
     table: Mutex<FxHashMap<(u32, String), Contention>>,
     /// Lines about waits for the report, and the number of omitted lines.
     lines: Mutex<(Vec<u8>, u64)>,
+    /// Objects for which threads wait, by serial number of the thread. `GetCurrentContendedMonitor` returns them only if the
+    /// agent was loaded at the JVM's start, and since JDK 23 not those on which threads wait to be notified (JDK-8256314). The
+    /// receiver of the frame of `Object.wait` needs the capability `can_access_local_variables`, which makes compiled code
+    /// slower.
+    awaited: Mutex<FxHashMap<u32, WeakRef>>,
 }
 
 /// Wait of a thread that has not ended.
@@ -102,10 +108,37 @@ impl Monitors {
         contention.nanos = contention.nanos.saturating_add(nanos);
     }
 
-    /// Removes all contention and lines.
-    pub fn clear(&self) {
+    /// Records that a thread starts to wait for a monitor, to enter it or to be notified.
+    pub fn begin_wait(&self, jni: &Jni<'_>, thread: u32, object: Ref<'_>) {
+        let Some(object) = jni.weak(object) else { return };
+        // The lock is not held while JNI is called, where a heap dump may suspend the thread.
+        let last = lock(&self.awaited).insert(thread, object);
+        if let Some(last) = last {
+            jni.delete_weak(last);
+        }
+    }
+
+    /// Records that a thread no longer waits for a monitor.
+    pub fn finish_wait(&self, jni: &Jni<'_>, thread: u32) {
+        let object = lock(&self.awaited).remove(&thread);
+        if let Some(object) = object {
+            jni.delete_weak(object);
+        }
+    }
+
+    /// Returns the object for which a thread waits, if it started to wait during the recording.
+    pub fn awaited_monitor<'j>(&self, jni: &Jni<'j>, thread: u32) -> Option<Ref<'j>> {
+        jni.upgrade(lock(&self.awaited).get(&thread)?)
+    }
+
+    /// Removes all contention, lines and waits.
+    pub fn clear(&self, jni: &Jni<'_>) {
         *lock(&self.table) = FxHashMap::default();
         *lock(&self.lines) = Default::default();
+        let awaited = std::mem::take(&mut *lock(&self.awaited));
+        for object in awaited.into_values() {
+            jni.delete_weak(object);
+        }
     }
 
     /// Returns trace, signature of the monitor's class, and contention, sorted by time in descending order.

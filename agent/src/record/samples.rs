@@ -5,11 +5,11 @@
 //! summed, and for every complete interval its stack is counted once. A stack is read where the JVM can stop the thread (a
 //! safepoint poll), so a sample can be slightly after the code that ran (safepoint bias).
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::lock;
 use crate::jvm::{Frame, Jni, Ref, ThreadState};
@@ -28,7 +28,60 @@ pub struct Samples {
     stopped: Mutex<bool>,
     /// Wakes the sampler when it is to stop, as intervals may be long.
     wake: Condvar,
-    paused: AtomicBool,
+    selection: Mutex<ThreadSelection>,
+}
+
+/// Threads to which a command for CPU sampling applies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SampledThreads {
+    /// All threads, including those that start later.
+    All,
+    /// The thread whose object has this ID.
+    One(u64),
+}
+
+/// Threads that are sampled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum ThreadSelection {
+    /// All threads except those with these IDs.
+    AllExcept(FxHashSet<u64>),
+    /// Only the threads with these IDs.
+    Only(FxHashSet<u64>),
+}
+
+impl Default for ThreadSelection {
+    fn default() -> Self {
+        Self::AllExcept(FxHashSet::default())
+    }
+}
+
+impl ThreadSelection {
+    fn add(&mut self, threads: SampledThreads) {
+        match (self, threads) {
+            (all, SampledThreads::All) => *all = Self::default(),
+            (Self::AllExcept(ids), SampledThreads::One(id)) => drop(ids.remove(&id)),
+            (Self::Only(ids), SampledThreads::One(id)) => drop(ids.insert(id)),
+        }
+    }
+
+    fn remove(&mut self, threads: SampledThreads) {
+        match (self, threads) {
+            (all, SampledThreads::All) => *all = Self::Only(FxHashSet::default()),
+            (Self::AllExcept(ids), SampledThreads::One(id)) => drop(ids.insert(id)),
+            (Self::Only(ids), SampledThreads::One(id)) => drop(ids.remove(&id)),
+        }
+    }
+
+    fn has(&self, id: u64) -> bool {
+        match self {
+            Self::AllExcept(ids) => !ids.contains(&id),
+            Self::Only(ids) => ids.contains(&id),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        matches!(self, Self::Only(ids) if ids.is_empty())
+    }
 }
 
 /// CPU time of a thread that was read last.
@@ -61,14 +114,26 @@ impl Samples {
         self.wake.notify_all();
     }
 
-    /// Pauses or resumes sampling.
-    pub fn pause(&self, paused: bool) {
-        self.paused.store(paused, Ordering::Relaxed);
+    /// Stops sampling threads until [`Self::resume`].
+    pub fn pause(&self, threads: SampledThreads) {
+        lock(&self.selection).remove(threads);
     }
 
-    /// Returns `true` if sampling is not paused.
+    /// Samples threads again after [`Self::pause`].
+    pub fn resume(&self, threads: SampledThreads) {
+        lock(&self.selection).add(threads);
+    }
+
+    /// Forgets the choice for a thread that has ended, whose ID is not used again.
+    pub fn forget(&self, thread: u64) {
+        match &mut *lock(&self.selection) {
+            ThreadSelection::AllExcept(ids) | ThreadSelection::Only(ids) => drop(ids.remove(&thread)),
+        }
+    }
+
+    /// Returns `true` if any thread is sampled.
     pub fn is_on(&self) -> bool {
-        !self.paused.load(Ordering::Relaxed)
+        !lock(&self.selection).is_empty()
     }
 
     fn count(&self, trace: u32, samples: u64) {
@@ -88,9 +153,14 @@ impl Samples {
         while !*lock(&self.stopped) {
             let start = Instant::now();
             let before = clock();
-            if self.is_on() {
+            let selection = lock(&self.selection).clone();
+            if selection.is_empty() {
+                // The CPU time that threads use meanwhile must not count when sampling is resumed.
+                used.clear();
+            } else {
                 tick += 1;
-                let mut sampler = Sampler { samples: self, state, interval, used: &mut used, tick };
+                let mut sampler =
+                    Sampler { samples: self, state, interval, selection, used: &mut used, tick };
                 jni.frame(crate::jvm::MAX_REFERENCES, |jni| sampler.sample(jni, &mut frames));
                 if tick.is_multiple_of(1024) {
                     used.retain(|_, used| used.tick + 1024 > tick);
@@ -112,6 +182,7 @@ struct Sampler<'a> {
     samples: &'a Samples,
     state: &'a AgentState,
     interval: Duration,
+    selection: ThreadSelection,
     used: &'a mut FxHashMap<u64, CpuUsage>,
     tick: u64,
 }
@@ -141,16 +212,21 @@ impl Sampler<'_> {
     /// Returns the number of samples to count for a thread, according to the CPU time that it used.
     fn samples_of(&mut self, thread: Ref<'_>) -> u64 {
         let jvmti = self.state.jvmti;
+        let id = jvmti.tag(thread).map_or(0, |tag| Tag(tag).id());
+        if !self.selection.has(id) {
+            // As above: the thread's CPU time does not count until it is sampled again.
+            self.used.remove(&id);
+            return 0;
+        }
         if !self.state.has_cpu_time {
             let state = jvmti.thread_state(thread).unwrap_or(ThreadState(0));
             return u64::from(state.has(ThreadState::RUNNABLE) && !state.has(ThreadState::SUSPENDED));
         }
-        let (Ok(tag), Ok(nanos)) = (jvmti.tag(thread), jvmti.thread_cpu_time(thread)) else { return 0 };
-        let id = Tag(tag).id();
         if id == 0 {
             // The start of this thread has not been reported yet.
             return 0;
         }
+        let Ok(nanos) = jvmti.thread_cpu_time(thread) else { return 0 };
         let interval = u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX);
         let used = self.used.entry(id).or_insert(CpuUsage { nanos, rest: 0, tick: self.tick });
         used.tick = self.tick;
@@ -159,5 +235,28 @@ impl Sampler<'_> {
         let samples = used.rest / interval;
         used.rest %= interval;
         samples
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_select_threads() {
+        use SampledThreads::{All, One};
+        let mut selection = ThreadSelection::default();
+        selection.remove(One(8));
+        assert!(selection.has(16) && !selection.has(8) && !selection.is_empty());
+        selection.add(One(8));
+        assert_eq!(selection, ThreadSelection::default());
+        selection.remove(All);
+        assert!(selection.is_empty() && !selection.has(8));
+        selection.add(One(8));
+        assert!(selection.has(8) && !selection.has(16) && !selection.is_empty());
+        selection.remove(One(8));
+        assert!(selection.is_empty());
+        selection.add(All);
+        assert!(selection.has(8) && selection.has(16));
     }
 }

@@ -95,6 +95,15 @@ impl Sampling {
 /// Key of a site: ID of the class object and number of the trace.
 pub type SiteKey = (u64, u32);
 
+/// Numbers and bytes of the live and allocated objects of a site.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SiteCounts {
+    /// Live objects.
+    pub live: Weight,
+    /// Allocated objects.
+    pub allocated: Weight,
+}
+
 const SHARDS: usize = 16;
 
 /// All sites of a recording, in shards with separate locks.

@@ -118,16 +118,18 @@ impl Threads {
         Some(known)
     }
 
-    /// Records the end of a thread.
-    pub fn remove_ended(&self, jvmti: Jvmti, thread: Ref<'_>) {
+    /// Records the end of a thread. Returns the thread, if it was registered.
+    pub fn remove_ended(&self, jvmti: Jvmti, thread: Ref<'_>) -> Option<Arc<ThreadRecord>> {
         let tag = jvmti.tag(thread).map_or(Tag::default(), Tag);
         if tag.id() != 0 {
             let _ = jvmti.set_tag(thread, tag.with_known().0);
         }
         let mut table = lock(&self.table);
-        if let Some(thread) = table.by_id.remove(&tag.id()) {
+        let ended = table.by_id.remove(&tag.id());
+        if let Some(thread) = &ended {
             table.push_event(ThreadEvent::End(thread.serial));
         }
+        ended
     }
 
     /// Removes all threads. Their tags must be cleared before another recording starts.

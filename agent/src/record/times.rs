@@ -253,6 +253,12 @@ impl Times {
         u32::try_from(methods.len() - 1).unwrap_or(u32::MAX)
     }
 
+    /// Returns `true` if any method is measured, whether it was called or not.
+    pub fn has_methods(&self) -> bool {
+        // Methods that were rewritten for this recording follow the earlier ones.
+        read(&METHODS).len() > self.earlier.len() || self.earlier.contains(&true)
+    }
+
     /// Removes all measurements.
     pub fn clear(&self) {
         *lock(&self.shared.threads) = Vec::new();
@@ -460,6 +466,7 @@ mod tests {
         crate::record::next_recording();
         let second = Times::new(4, |class, _| class.starts_with("wanted."));
         second.ready.store(true, Ordering::Release);
+        assert!(second.has_methods() && !Times::new(4, |_, _| false).has_methods());
         for method in [other, wanted] {
             second.enter(method);
             second.exit(method);

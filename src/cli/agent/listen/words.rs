@@ -1,12 +1,15 @@
 //! Parser of lines on stdin: one command for agents per line.
 
 use crate::cli::shared::args::ratio;
-use hprof_format::commands::{Command, Control};
+use hprof_format::commands::{Command, Control, SiteFlags};
 
 /// Output of `help`.
 pub(super) const HELP: &str = "commands for all agents; a number before a command selects one agent (2 heap):
   heap                        write a heap dump
-  sites [CUTOFF]              write allocation sites [default: 0.0001]
+  sites [CUTOFF] [FLAG...]    write allocation sites [default: 0.0001]; flags:
+                              gc           collect garbage first; without it, dead objects count as live
+                              allocated    sort by allocated bytes, not by live bytes
+                              incremental  only sites that changed since they were last written
   summary                     write totals of the heap
   traces                      write the traces not yet written
   samples [CUTOFF]            write CPU samples [default: 0.0001]
@@ -69,8 +72,13 @@ pub(super) fn command(words: &[&str]) -> Result<Command, String> {
     };
     Ok(match words {
         ["heap"] => Command::DumpHeap,
-        ["sites", rest @ ..] if rest.len() < 2 => {
-            Command::AllocSites { flags: 0, cutoff: cutoff(rest.first())? }
+        ["sites", rest @ ..] => {
+            let is_flag = |word: &&&str| SITE_FLAGS.iter().any(|(name, _)| name == *word);
+            let (ratio, flags) = match rest {
+                [ratio, flags @ ..] if !is_flag(&ratio) => (Some(ratio), flags),
+                flags => (None, flags),
+            };
+            Command::AllocSites { flags: site_flags(flags)?, cutoff: cutoff(ratio)? }
         }
         ["summary"] => Command::HeapSummary,
         ["traces"] => Command::DumpTraces,
@@ -81,6 +89,21 @@ pub(super) fn command(words: &[&str]) -> Result<Command, String> {
         ["exit"] => Command::Exit,
         [] => return Err("a command is missing after the number; `help` lists them".to_owned()),
         words => return Err(format!("`{}` is not a command; `help` lists them", words.join(" "))),
+    })
+}
+
+/// Flags of `sites`.
+const SITE_FLAGS: [(&str, SiteFlags); 3] = [
+    ("gc", SiteFlags::FORCE_GC),
+    ("allocated", SiteFlags::BY_ALLOCATION),
+    ("incremental", SiteFlags::INCREMENTAL),
+];
+
+fn site_flags(words: &[&str]) -> Result<SiteFlags, String> {
+    words.iter().try_fold(SiteFlags::default(), |flags, word| {
+        let flag = SITE_FLAGS.iter().find(|(name, _)| name == word);
+        let (_, flag) = flag.ok_or_else(|| format!("`{word}` is not a flag of sites; `help` lists them"))?;
+        Ok(flags.with(*flag))
     })
 }
 
@@ -119,8 +142,11 @@ mod tests {
             (" list ", Ok(TypedLine::List)),
             ("help", Ok(TypedLine::Help)),
             ("heap", all(Command::DumpHeap)),
-            ("sites", all(Command::AllocSites { flags: 0, cutoff: 0.0001 })),
-            ("sites 0.5", all(Command::AllocSites { flags: 0, cutoff: 0.5 })),
+            ("sites", all(Command::AllocSites { flags: SiteFlags(0), cutoff: 0.0001 })),
+            ("sites 0.5", all(Command::AllocSites { flags: SiteFlags(0), cutoff: 0.5 })),
+            ("sites gc", all(Command::AllocSites { flags: SiteFlags(4), cutoff: 0.0001 })),
+            ("sites 0.5 incremental", all(Command::AllocSites { flags: SiteFlags(1), cutoff: 0.5 })),
+            ("sites 0 gc allocated", all(Command::AllocSites { flags: SiteFlags(6), cutoff: 0.0 })),
             ("samples 0", all(Command::CpuSamples { cutoff: 0.0 })),
             ("control cpu on", all(Command::Control(Control::CpuSamplingOn { thread: 0 }))),
             ("control cpu off 0x1f", all(Command::Control(Control::CpuSamplingOff { thread: 31 }))),
@@ -135,6 +161,8 @@ mod tests {
             "sites 2",
             "sites x",
             "sites 0 0",
+            "sites gc 0",
+            "sites 0 now",
             "2",
             "2 list",
             "control",
@@ -154,6 +182,7 @@ mod tests {
             let line = line.get(2..30).unwrap_or_default().trim();
             let line = line
                 .replace("[CUTOFF]", "0.5")
+                .replace("[FLAG...]", "gc incremental")
                 .replace("on|off", "on")
                 .replace("[ID]", "1")
                 .replace('N', "3");
