@@ -49,9 +49,9 @@ pub(crate) const LISTINGS: &[Listing] = &[
     Listing {
         path: "refs",
         title: "References",
-        about: "The references or referrers of an object, or of all objects of a class.",
+        about: "The references or referrers of an object, or of all objects of a class; or all that is reachable from it.",
         command: "refs",
-        options: &["incoming", "outgoing", "group-by", "top"],
+        options: &["incoming", "outgoing", "reachable", "group-by", "top"],
         argument: Some(("of", "Object or class")),
         top: Some("100"),
     },
@@ -60,7 +60,9 @@ pub(crate) const LISTINGS: &[Listing] = &[
         title: "Paths to GC roots",
         about: "The shortest paths of references that keep an object alive.",
         command: "paths-to-root",
-        options: &["paths", "budget", "exclude", "all-references", "exclude-roots", "depth", "top"],
+        options: &[
+            "paths", "budget", "exclude", "all-references", "exclude-field", "exclude-roots", "depth", "top",
+        ],
         argument: Some(("of", "Object or class")),
         top: None,
     },
@@ -88,7 +90,7 @@ pub(crate) const LISTINGS: &[Listing] = &[
         about: "Threads, with their stacks and what the locals retain.",
         command: "threads",
         options: &[
-            "thread", "state", "group", "group-of", "stack", "locals", "virtual", "platform", "sort",
+            "thread", "state", "group", "group-of", "locks", "stack", "locals", "virtual", "platform", "sort",
             "depth", "top",
         ],
         argument: None,

@@ -213,7 +213,8 @@ fn retained_section(request: &Request<'_>, of: &str, row: &Json, links: &Links) 
             a href=(request.href(&format!("dominators?of={of}"))) { "Dominator tree" } " · "
             a href=(request.href(&format!("treemap?of={of}"))) { "Treemap" } " · "
             a href=(request.href(&format!("icicle?of={of}"))) { "Icicle" } " · "
-            a href=(request.href(&format!("histo?retained-by={of}"))) { "By class" }
+            a href=(request.href(&format!("histo?retained-by={of}"))) { "By class" } " · "
+            a href=(request.href(&format!("refs?of={of}&reachable=1"))) { "All that is reachable from it" }
         }
     }
 }
