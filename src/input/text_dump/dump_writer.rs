@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use hprof_format::binary::{self, Frame, Records, Site, StartThread, Totals};
+use hprof_format::commands::SiteFlags;
 use hprof_parser::text::TextEvent;
 use hprof_parser::text::event::{AllocationSite, Ranking, TextFrame};
 use hprof_values::{BasicType, TraceSerial};
@@ -358,7 +359,8 @@ impl<'s, 'o> DumpWriter<'s, 'o> {
         if live_bytes.0 <= live_bytes.1 && live_bytes.1.is_finite() {
             totals.live_bytes = totals.live_bytes.max(all);
         }
-        self.records(micros, |records| records.alloc_sites(by_allocation, 0.0, &totals, &sites))
+        let flags = if by_allocation { SiteFlags::BY_ALLOCATION } else { SiteFlags::default() };
+        self.records(micros, |records| records.alloc_sites(flags, 0.0, &totals, &sites))
     }
 
     fn end_samples(&mut self) -> io::Result<()> {
