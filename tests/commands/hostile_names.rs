@@ -435,14 +435,15 @@ fn text_reports_that_hold_them() {
         ("flamegraph", &["--format", "folded"][..]),
         ("flamegraph", &["--format", "svg"]),
         ("info", &[]),
-        ("convert", &[]),
+        ("dominators", &[]),
+        ("classes", &[]),
+        ("overview", &[]),
     ] {
         for format in ["table", "csv", "json"] {
             let with_format = [more, &["--format", format]].concat();
-            let more = if matches!(command, "flamegraph" | "convert") { more } else { &with_format };
+            let more = if command == "flamegraph" { more } else { &with_format };
             let output = run(dir.path(), &[&[command, file][..], more].concat());
-            // Messages of `convert` and `info` go to stderr.
-            let what = format!("{command} {more:?} of a text").replace("convert", "converted");
+            let what = format!("{command} {more:?} of a text");
             let out = harmless(&output, &what);
             shown += usize::from(out.contains("evil\\u001b[2J\\u202e"));
             if more.contains(&"csv") {

@@ -254,9 +254,44 @@ fn odd_texts() {
     );
     assert_eq!(objects[&0x10].references, BTreeSet::from([0x11, 0x12]));
     assert_eq!(objects[&0x12].references, BTreeSet::from([0x11]));
-    assert_eq!(objects[&0x13].references, BTreeSet::from([0x11, 0x12]));
+    assert_eq!(objects[&0x13].references, BTreeSet::from([0x10, 0x11, 0x12]));
     assert!(objects[&0x3].references.contains(&0x10));
     assert!(objects[&0x12].is_reachable && !objects[&0x13].is_reachable);
+}
+
+/// Lines of other threads within entries, heap dumps without contents, and IDs that a class without a line has.
+#[test]
+fn lines_between_lines() {
+    let text = "JAVA PROFILE 1.0.1, created Sat Nov 21 01:58:24 2026\n--------\n\
+        HEAP DUMP BEGIN (0 objects, 0 bytes) Sat Nov 21 01:58:24 2026\nHEAP DUMP END\n\
+        HEAP DUMP BEGIN (7 objects, 999 bytes) Sat Nov 21 01:58:25 2026\n\
+        ROOT 1000 (kind=<unknown>)\n\
+        CLS 10 (name=a.A, trace=0)\n\
+        CLS 30 (name=a.B, trace=0)\nTHREAD END (id = 1)\n\tsuper\t10\n\
+        OBJ 1000 (sz=112, trace=0, class=a.B@30)\nTHREAD END (id = 2)\n\n\tf\t2000\n\
+        OBJ 2000 (sz=77, trace=0, class=a.A@10)\n\
+        OBJ 2000 (sz=77, trace=0, class=a.A@10)\n\
+        OBJ 3000 (sz=5, trace=0, class=a.C@3008)\n\
+        ARR 3001 (sz=9, trace=0, nelems=0, elem type=a.D@4)\n\
+        ARR 3002 (sz=11, trace=0, nelems=1, elem type=a.A[]@10)\n\
+        HEAP DUMP END\n";
+    let dump = Dump::of(text.as_bytes());
+    let (heap, graph) = dump.open_graph();
+    let objects = objects(&heap, &graph);
+    let of = |id: u64| (objects[&id].class.as_str(), objects[&id].shallow_bytes);
+    assert_eq!(of(0x1000), ("a.B", 112));
+    assert_eq!(objects[&0x1000].references, BTreeSet::from([0x2000]));
+    assert!(objects[&0x30].references.contains(&0x10), "{:?}", objects[&0x30]);
+    assert!(objects[&0x2000].is_reachable);
+    assert_eq!([of(0x3000), of(0x3001), of(0x3002)], [("a.C", 5), ("a.D[]", 9), ("a.A[]", 11)]);
+    // The sums by class are those of the objects.
+    let sizes = hprof_index::layout::sizes::Sizes::new(heap.summary(), None);
+    for (number, class) in heap.summary().numbered_classes() {
+        let name = heap.summary().class_name(class);
+        let sum: u64 =
+            objects.values().filter(|facts| facts.class == name).map(|facts| facts.shallow_bytes).sum();
+        assert_eq!(sizes.total(number), sum, "{name}");
+    }
 }
 
 /// A chain of classes and instances that would have far more fields than the text has lines.

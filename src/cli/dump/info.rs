@@ -246,7 +246,9 @@ fn table(info: &DumpInfo, sizes: &Sizes) -> TableBuilder {
     let mut line = |key: &str, value: String| table.row([key, &value]);
     line("format", format!("{}, {}-byte identifiers", info.format, info.id_bytes));
     line("written by", writer(info.writer).to_owned());
-    if let Some(missing) = doctor::describe_missing(info.missing_contents) {
+    if info.writer == Writer::TextReport {
+        line("contents", "removed: a text report contains no values".to_owned());
+    } else if let Some(missing) = doctor::describe_missing(info.missing_contents) {
         line("contents", missing);
     }
     line("created", output::timestamp(info.created_ms).unwrap_or_else(|| "not stated".to_owned()));

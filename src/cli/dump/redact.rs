@@ -16,7 +16,8 @@ use anyhow::{Context, ensure};
 
 use hprof_capture::{self as capture, Encoder};
 use hprof_index::storage::temporary_files::TemporaryDir;
-use hprof_index::{DumpGraph, Heap, ObjectGraph, Progress};
+use hprof_index::{DumpGraph, Error, Heap, ObjectGraph, Progress};
+use hprof_input::file::TextFile;
 use hprof_input::packed::Compression;
 use hprof_query::keyed::Key;
 use hprof_query::naming::pattern::ClassPattern;
@@ -154,6 +155,13 @@ pub(crate) struct WhatGoes {
 
 pub(crate) fn run(cx: &RunContext, args: &RedactArgs) -> anyhow::Result<Outcome> {
     let options = args.what.options()?;
+    let is_file = args.file.as_os_str() != "-" && args.file.is_file();
+    anyhow::ensure!(
+        !is_file || TextFile::open(&args.file).map_err(Error::from)?.is_none(),
+        "{} is a text report, which has no values; to rename its classes, make a dump of it with `hprof-cli convert FILE -o \
+         FILE.hprof`, and redact that",
+        args.file.display()
+    );
     match (&args.redacted, &args.output) {
         (Some(redacted), None) => check(cx, args, &options, redacted),
         (_, Some(output)) => write(cx, args, &options, output),

@@ -2,7 +2,7 @@
 //! binary dump.
 
 use std::io::{self, BufWriter, IntoInnerError, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::ValueEnum;
@@ -20,6 +20,7 @@ use crate::cli::shared::args::LayoutArgs;
 use crate::cli::shared::output::file::OutFile;
 use crate::cli::shared::recording::{RecordedFile, RecordedInput, RecordedProfile};
 use crate::cli::shared::terminal::progress_bar::Bar;
+use hprof_index::storage::free_space::free_bytes;
 use hprof_index::storage::human_bytes::plural;
 
 use super::cpu::EVENT;
@@ -201,6 +202,7 @@ fn of_text(cx: &RunContext, args: &ConvertArgs, text: &TextFile) -> anyhow::Resu
         Some(output) => {
             let mut file = BufWriter::new(OutFile::create(output, &[path])?);
             let dump = TextDump::read(text, args.run, &bar).with_context(cannot)?;
+            ensure_room(output, dump.expected_bytes())?;
             let outcome = dump.write(&mut file, &bar).with_context(cannot)?;
             let file = file.into_inner().map_err(IntoInnerError::into_error);
             file.with_context(|| format!("cannot write {}", output.display()))?.commit()?;
@@ -223,6 +225,20 @@ fn of_text(cx: &RunContext, args: &ConvertArgs, text: &TextFile) -> anyhow::Resu
         text_notes(cx, args, &outcome);
     }
     Ok(if outcome.malformed_lines > 0 { Outcome::Damaged } else { Outcome::Fine })
+}
+
+/// Returns an error if a dump of about `bytes` bytes does not fit onto the disk: a short text can state long arrays.
+fn ensure_room(output: &Path, bytes: u64) -> anyhow::Result<()> {
+    let dir = output.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let free = free_bytes(dir).map_or(u64::MAX, |(free, _)| free);
+    anyhow::ensure!(
+        bytes <= free,
+        "cannot write {}: the dump would have {}, and {} are free; name a file on a disk with more space",
+        output.display(),
+        human_bytes(bytes),
+        human_bytes(free)
+    );
+    Ok(())
 }
 
 /// Prints notes about what a dump made from a text report lacks.

@@ -136,7 +136,7 @@ fn thread_columns<'c>() -> Columns<'c, LockThread> {
     Columns::new([
         Column::new(names::THREAD, |thread: &LockThread| id(thread.thread.id)),
         Column::new(names::NAME, |thread: &LockThread| thread.name.as_ref().into())
-            .or_null("the name is not in the dump"),
+            .or_null("the name is not in the dump, or is hidden"),
     ])
 }
 

@@ -400,7 +400,8 @@ impl Summary {
     /// serviceability agent wrote it (JDK-8390442): objects that only those hold count as unreachable.
     pub fn lacks_roots(&self) -> bool {
         let has = |kind: RootKind| self.tables.roots.iter().any(|row| row.kind == kind.tag());
-        has(RootKind::ThreadObject)
+        !self.is_from_text()
+            && has(RootKind::ThreadObject)
             && ![RootKind::JavaFrame, RootKind::JniGlobal, RootKind::StickyClass].into_iter().any(has)
     }
 

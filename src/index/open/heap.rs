@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
 use super::adjacency_file;
+use super::dump_form::DumpForm;
 use super::error::Error;
 use super::estimate::{self, Estimate};
 use super::kept_file;
-use super::opening::{DumpForm, Opening, Verification};
+use super::opening::{Opening, Verification};
 use super::options::Options;
 use super::stages::{self, Purpose, Stages};
 use super::tree_file;

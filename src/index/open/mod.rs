@@ -12,6 +12,7 @@
 //! A stage is used only if it belongs to this dump and its checksums match; otherwise it is built again.
 
 mod adjacency_file;
+mod dump_form;
 pub mod error;
 pub mod estimate;
 pub mod heap;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use super::dump_form::DumpForm;
 use super::error::Error;
 use super::options::Options;
 use super::summary_file;
@@ -48,28 +49,6 @@ pub(crate) enum Verification {
     WhenRead,
     /// On opening, everything, because damage was found.
     OnOpen,
-}
-
-/// Form of a file.
-#[derive(Debug)]
-pub(crate) enum DumpForm {
-    /// A dump.
-    Plain,
-    /// A compressed dump, which has to be unpacked.
-    Compressed(Compression),
-    /// A text report, of which a dump has to be made.
-    Text(TextFile),
-}
-
-impl DumpForm {
-    /// Returns the compression, if the file is compressed.
-    pub(crate) fn compression(&self) -> Option<Compression> {
-        match self {
-            Self::Plain => None,
-            Self::Compressed(compression) => Some(*compression),
-            Self::Text(text) => text.compression(),
-        }
-    }
 }
 
 /// A directory that no index can be written to, with the reason.
@@ -216,6 +195,7 @@ impl Opening {
             if found.kept && directory.is_some_and(|directory| directory.is_kept) {
                 let _ = self.kept_copy.set((found.map.path().to_owned(), found.map.stamp().len));
             }
+            found.note.into_iter().for_each(|note| self.note(note));
             let _ = self.unpacked.set((found.map, found.error));
         }
         Ok(self.unpacked.get().map_or(&[], |(map, _)| map.bytes()))

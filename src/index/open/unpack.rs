@@ -12,8 +12,8 @@ use hprof_input::file::{MappedFile, TextFile};
 use hprof_input::mapped_files::Content;
 use hprof_input::packed::{self, Compression, Output, Size, UnpackError};
 
+use super::dump_form::DumpForm;
 use super::error::{Error, NoRoom};
-use super::opening::DumpForm;
 use crate::storage::free_space::free_bytes;
 use crate::storage::human_bytes::plural;
 use crate::storage::open_dir::unnamed_in;
@@ -30,6 +30,8 @@ pub(crate) struct UnpackedDump {
     pub(crate) error: Option<String>,
     /// `true` if they were unpacked by this process and are kept.
     pub(crate) kept: bool,
+    /// Note about a text report of which a dump was made.
+    pub(crate) note: Option<String>,
 }
 
 /// Returns the unpacked bytes from the index, or unpacks them now.
@@ -42,7 +44,7 @@ pub(crate) fn unpack(
     progress: &dyn Progress,
 ) -> Result<UnpackedDump, Error> {
     if let (Some((map, error)), _) = directories.read(key, read_unpacked) {
-        return Ok(UnpackedDump { map, error, kept: false });
+        return Ok(UnpackedDump { map, error, kept: false, note: None });
     }
     let into = directory.map_or_else(std::env::temp_dir, |directory| directory.path().to_owned());
     // Belongs to an older dump, or is damaged: it would take the disk space of the new one. The lock is
@@ -62,11 +64,11 @@ pub(crate) fn unpack(
     let Some(file) = named.as_ref().map(|file| file.as_file()).or(nameless.as_ref()) else {
         return Err(fail(io::ErrorKind::NotFound.into()));
     };
-    let (unpacked, hash) = unpack_into(file, dump, form, &into, progress)?;
+    let (unpacked, hash, note) = unpack_into(file, dump, form, &into, progress)?;
     let error = unpacked.error;
     if let Some(file) = nameless {
         let map = MappedFile::from_file(&file, into.join(directory::UNPACKED_DATA), Content::Scratch)?;
-        return Ok(UnpackedDump { map, error, kept: false });
+        return Ok(UnpackedDump { map, error, kept: false, note });
     }
     let (Some(directory), Some(named)) = (directory, named) else {
         return Err(fail(io::ErrorKind::NotFound.into()));
@@ -84,7 +86,7 @@ pub(crate) fn unpack(
             fail(error)
         })?;
     let map = directory.map(directory::UNPACKED_DATA)?;
-    Ok(UnpackedDump { map, error, kept: true })
+    Ok(UnpackedDump { map, error, kept: true, note })
 }
 
 /// Unpacks a file into a file without a name in the directory `into`, which disappears with this process. The directory is
@@ -104,7 +106,7 @@ pub fn unnamed_copy(
         PrivateDir::create(into).map_err(fail)?;
     }
     let file = unnamed_in(into).map_err(fail)?;
-    let (unpacked, _) = unpack_into(&file, packed, &DumpForm::Compressed(compression), into, progress)?;
+    let (unpacked, ..) = unpack_into(&file, packed, &DumpForm::Compressed(compression), into, progress)?;
     Ok((MappedFile::from_file(&file, into.to_owned(), Content::Scratch)?, unpacked.error))
 }
 
@@ -116,10 +118,11 @@ fn unpack_into(
     form: &DumpForm,
     into: &Path,
     progress: &dyn Progress,
-) -> Result<(packed::UnpackOutcome, u64), Error> {
+) -> Result<(packed::UnpackOutcome, u64, Option<String>), Error> {
     let path = || dump.path().to_owned();
     let into = || into.to_owned();
     let copy = Copy::new(file, into());
+    let mut note = None;
     let unpacked = match form {
         DumpForm::Plain => Err(UnpackError::Output(io::ErrorKind::InvalidInput.into())),
         DumpForm::Compressed(compression) => {
@@ -130,7 +133,7 @@ fn unpack_into(
             progress.end();
             unpacked
         }
-        DumpForm::Text(text) => convert(text, &copy, progress),
+        DumpForm::Text(text) => convert(text, &copy, &mut note, progress),
     };
     let passed = copy.passed.into_inner().unwrap_or_else(PoisonError::into_inner);
     let unpacked = unpacked.map_err(|error| match (error, passed.no_room) {
@@ -141,13 +144,14 @@ fn unpack_into(
             Error::Members { path: path(), compression, members }
         }
     })?;
-    Ok((unpacked, passed.hash.digest()))
+    Ok((unpacked, passed.hash.digest(), note))
 }
 
 /// Writes the dump made from a text report.
 fn convert(
     text: &TextFile,
     copy: &Copy<'_>,
+    note: &mut Option<String>,
     progress: &dyn Progress,
 ) -> Result<packed::UnpackOutcome, UnpackError> {
     let failed = |error| match error {
@@ -159,6 +163,12 @@ fn convert(
     let mut writer = BufWriter::with_capacity(WRITTEN, CopyWriter { copy, len: 0 });
     let written = dump.write(&mut writer, progress).map_err(failed)?;
     writer.flush()?;
+    *note = (written.runs > 1).then(|| {
+        format!(
+            "the text contains {} runs, of which the last is read; `hprof-cli convert --run N` makes a dump of another",
+            written.runs
+        )
+    });
     let lines = written.malformed_lines;
     let error = (lines > 0)
         .then(|| format!("{lines} {} of the text could not be parsed", plural(lines, "line", "lines")));

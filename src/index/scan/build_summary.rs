@@ -68,6 +68,8 @@ struct SummaryParts {
     /// Data for finding objects.
     chunk_ids: Vec<ChunkIds>,
     stated_sizes: Vec<StatedSizeRow>,
+    /// IDs of objects that several records have, ascending.
+    repeated: Vec<u64>,
 }
 
 impl SummaryParts {
@@ -94,7 +96,8 @@ impl SummaryParts {
         allowance.take(record_bytes(contents, dump, &scan))?;
         let problems = problems(source, contents, &scan, &classes, cut_open);
         let facts = facts(source, contents, dump, number, &scan, &classes);
-        let end_unknown = contents.end_unknown || packed_error.is_some() || cut_open;
+        let is_from_text = !contents.stated_sizes.is_empty();
+        let end_unknown = contents.end_unknown || packed_error.is_some() && !is_from_text || cut_open;
         let account = AccountRow {
             expected_bytes: match contents.expected_end {
                 Some(end) => end,
@@ -131,13 +134,20 @@ impl SummaryParts {
             .into();
         tables.text_ends = texts.ends.clone().into();
         tables.text_bytes = texts.bytes.clone().into();
-        Ok(Self { tables, facts, texts, chunk_ids: scan.chunk_ids, stated_sizes: Vec::new() })
+        Ok(Self {
+            tables,
+            facts,
+            texts,
+            chunk_ids: scan.chunk_ids,
+            stated_sizes: Vec::new(),
+            repeated: scan.repeated,
+        })
     }
 
     /// Creates the summary, and adds data read from objects: class loaders and the JVM's system
     /// properties.
     fn finish(self, source: &DumpBytes<'_>, plan: &Plan) -> Summary {
-        let Self { tables, facts, mut texts, chunk_ids, stated_sizes: sizes } = self;
+        let Self { tables, facts, mut texts, chunk_ids, stated_sizes: sizes, repeated } = self;
         let summary = Summary::from_tables(tables, facts).with_stated_sizes(sizes);
         let lookup = Lookup { source, plan, chunks: &chunk_ids, budget: LOOKUP_BYTES };
         let class_ids = summary.class_ids();
@@ -149,8 +159,11 @@ impl SummaryParts {
             .collect();
         let FlatTables { classes, fields, arrays } = flat.unwrap_or_default();
         let is_from_text = summary.is_from_text();
-        let totals =
-            if is_from_text { stated_sizes::totals(source, plan, &summary, &class_ids) } else { Vec::new() };
+        let totals = if is_from_text {
+            stated_sizes::totals(source, plan, &summary, &class_ids, &repeated)
+        } else {
+            Vec::new()
+        };
         let summary = summary.with_stated_totals(totals);
         summary.with_objects(loaders, properties, texts).with_flat_objects(classes, fields, arrays)
     }
@@ -164,7 +177,11 @@ fn problems(
     classes: &class_rows::ClassRowBuilder<'_>,
     cut_open: bool,
 ) -> Vec<Problem> {
-    let packed = source.packed_error.map(Problem::of_packed);
+    let is_from_text = !contents.stated_sizes.is_empty();
+    let packed = source.packed_error.map(|error| match is_from_text {
+        true => Problem::damage(ProblemKind::BadRecord, error.to_owned(), None),
+        false => Problem::of_packed(error),
+    });
     let open = cut_open.then(|| {
         let text =
             "the heap dump contains no GC roots and does not state its length: its writer was interrupted";

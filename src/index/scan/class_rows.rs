@@ -42,9 +42,9 @@ pub(crate) fn raw_name<'a>(bytes: &'a [u8], id_size: IdSize, contents: &Contents
     mutf8::decode(raw_bytes(bytes, id_size, contents, id))
 }
 
-/// Returns `true` if arrays state the class.
-fn is_array(tally: Option<&Tally>) -> bool {
-    tally.is_some_and(|tally| tally.lengths.is_some())
+/// Returns `true` if only arrays state the class.
+fn has_only_arrays(tally: &Tally) -> bool {
+    tally.lengths.as_ref().is_some_and(|lengths| lengths.count() == tally.objects)
 }
 
 /// Builder of the class table, with the texts of names.
@@ -126,7 +126,7 @@ impl<'a> ClassRowBuilder<'a> {
         self.class_objects = self.rows.len() as u64;
         for id in all {
             // The class of arrays without a class is added later.
-            let is_later = id.is_null() && is_array(scan.tallies.get(&id));
+            let is_later = id.is_null() && scan.tallies.get(&id).is_some_and(has_only_arrays);
             if !is_later && !self.numbers.contains_key(&id) {
                 let load = loads.get(&id).map(|load| (load.serial, load.name));
                 self.add_undumped(id, scan.tallies.get(&id), load);
@@ -263,7 +263,7 @@ impl<'a> ClassRowBuilder<'a> {
         let text = crate::model::text_pool::text(&self.texts.ends, &self.texts.bytes, name);
         let is_named = load.is_some() && !text.starts_with('<');
         let arrays = tally.and_then(|tally| tally.lengths.as_deref()).map_or(0, Lengths::count);
-        let is_element = is_named && arrays > 0 && !text.ends_with("[]");
+        let is_element = (is_named || id.is_null()) && arrays > 0 && !text.ends_with("[]");
         let is_array = text.ends_with("[]") || arrays > 0 && !is_element;
         // Arrays that state the class of their elements are not instances of it.
         let objects = tally.map_or(0, |tally| tally.objects);

@@ -252,8 +252,8 @@ fn keep_last_of_repeated(task: &Task<'_>, scan: &mut ScanResult) -> Result<(), N
     enum Holder {
         Nothing,
         ClassObject,
-        /// Offset, class, number of elements and size of a record.
-        Object(usize, Option<ObjectId>, Option<BasicType>, u32),
+        /// Offset, class, element type and, of arrays, length of a record.
+        Object(usize, Option<ObjectId>, Option<BasicType>, Option<u32>),
     }
     /// Visitor that finds the record that counts for each repeated ID.
     struct HolderFinder<'s> {
@@ -284,13 +284,16 @@ fn keep_last_of_repeated(task: &Task<'_>, scan: &mut ScanResult) -> Result<(), N
     }
     impl<'a> HeapVisitor<'a> for HolderFinder<'_> {
         fn instance(&mut self, record: Instance<'a>) {
-            self.see(record.id, Holder::Object(record.offset, Some(record.class), None, 0));
+            self.see(record.id, Holder::Object(record.offset, Some(record.class), None, None));
         }
         fn object_array(&mut self, record: ObjectArray<'a>) {
-            self.see(record.id, Holder::Object(record.offset, Some(record.class), None, record.length));
+            self.see(record.id, Holder::Object(record.offset, Some(record.class), None, Some(record.length)));
         }
         fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
-            self.see(record.id, Holder::Object(record.offset, None, Some(record.element), record.length));
+            self.see(
+                record.id,
+                Holder::Object(record.offset, None, Some(record.element), Some(record.length)),
+            );
         }
         fn go_on(&mut self) -> bool {
             self.failed.is_none()

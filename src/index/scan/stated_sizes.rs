@@ -12,6 +12,7 @@ use crate::records::chunks::Plan;
 use crate::records::source::DumpBytes;
 use crate::records::top_level::Contents;
 use crate::storage::allowance::{Allowance, bytes};
+use crate::storage::id_map::IdMap;
 use crate::storage::memory::NoMemory;
 
 /// Size of a row of the record in bytes.
@@ -43,12 +44,14 @@ pub(crate) fn rows(
     Ok(rows)
 }
 
-/// Adds up the stated sizes by class.
+/// Adds up the stated sizes by class. Of the records with one of the `repeated` IDs, which ascend, the last counts, unless a class
+/// object has the ID.
 pub(crate) fn totals(
     source: &DumpBytes<'_>,
     plan: &Plan,
     summary: &Summary,
     ids: &ClassIds,
+    repeated: &[u64],
 ) -> Vec<StatedTotalRow> {
     let primitive = BasicType::PRIMITIVES.map(|element| {
         let mut classes = summary.numbered_classes();
@@ -56,21 +59,40 @@ pub(crate) fn totals(
             .find(|(_, class)| class.kind() == ClassKind::PrimitiveArray(element) && class.objects.get() > 0);
         found.map(|(number, _)| number)
     });
+    let arrays: IdMap<ObjectId, ClassNumber> = (summary.tables().element_arrays.iter())
+        .map(|row| (row.element.into(), ClassNumber(row.class.get())))
+        .collect();
     let none = || {
         let sums = vec![(0, 0); summary.classes().len()];
-        StatedTotals { summary, ids, primitive: &primitive, sums }
+        StatedTotals {
+            summary,
+            ids,
+            arrays: &arrays,
+            primitive: &primitive,
+            repeated,
+            sums,
+            again: Vec::new(),
+        }
     };
     let sums = plan.chunks.par_iter().fold(none, |mut totals, chunk| {
         plan.walk(source, chunk, &mut totals, |_| {});
         totals
     });
-    let sums = sums.reduce(none, |mut one, other| {
+    let mut sums = sums.reduce(none, |mut one, other| {
         for ((objects, bytes), (more_objects, more_bytes)) in one.sums.iter_mut().zip(other.sums) {
             *objects += more_objects;
             *bytes = bytes.saturating_add(more_bytes);
         }
+        one.again.extend(other.again);
         one
     });
+    let mut again = std::mem::take(&mut sums.again);
+    again.sort_unstable_by_key(|(id, offset, _)| (*id, std::cmp::Reverse(*offset)));
+    again.dedup_by_key(|(id, ..)| *id);
+    sums.repeated = &[];
+    for (id, _, class) in again.into_iter().filter(|(id, ..)| !ids.contains_key(id)) {
+        sums.add(id, 0, class);
+    }
     let rows = (0u32..).zip(sums.sums).filter(|(_, (objects, _))| *objects > 0);
     let row = |(class, (objects, bytes)): (u32, (u64, u64))| StatedTotalRow {
         objects: objects.into(),
@@ -84,14 +106,24 @@ pub(crate) fn totals(
 struct StatedTotals<'s> {
     summary: &'s Summary,
     ids: &'s ClassIds,
+    /// Array classes by the class ID that arrays state, where it is that of the elements.
+    arrays: &'s IdMap<ObjectId, ClassNumber>,
     /// Classes of primitive arrays, in the order of [`BasicType::PRIMITIVES`].
     primitive: &'s [Option<ClassNumber>; 8],
+    /// IDs that several records have, ascending.
+    repeated: &'s [u64],
     /// Number of objects and sum of their sizes, by class number.
     sums: Vec<(u64, u64)>,
+    /// IDs, offsets and classes of the records with repeated IDs.
+    again: Vec<(ObjectId, usize, Option<ClassNumber>)>,
 }
 
 impl StatedTotals<'_> {
-    fn add(&mut self, object: ObjectId, class: Option<ClassNumber>) {
+    fn add(&mut self, object: ObjectId, offset: usize, class: Option<ClassNumber>) {
+        if self.repeated.binary_search(&object.0).is_ok() {
+            self.again.push((object, offset, class));
+            return;
+        }
         let place = class.and_then(|class| self.sums.get_mut(class.0 as usize));
         if let (Some((objects, bytes)), Some(size)) = (place, self.summary.stated_size(object)) {
             *objects += 1;
@@ -102,15 +134,16 @@ impl StatedTotals<'_> {
 
 impl<'a> HeapVisitor<'a> for StatedTotals<'_> {
     fn instance(&mut self, record: Instance<'a>) {
-        self.add(record.id, self.ids.get(&record.class).copied());
+        self.add(record.id, record.offset, self.ids.get(&record.class).copied());
     }
 
     fn object_array(&mut self, record: ObjectArray<'a>) {
-        self.add(record.id, self.ids.get(&record.class).copied());
+        let class = self.arrays.get(&record.class).or_else(|| self.ids.get(&record.class));
+        self.add(record.id, record.offset, class.copied());
     }
 
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
         let at = array_kind(record.element).checked_sub(1);
-        self.add(record.id, at.and_then(|at| self.primitive.get(at).copied().flatten()));
+        self.add(record.id, record.offset, at.and_then(|at| self.primitive.get(at).copied().flatten()));
     }
 }

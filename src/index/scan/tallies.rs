@@ -193,12 +193,17 @@ impl ScanResult {
     }
 
     /// Subtracts the counts of a record that another one with the same ID replaces.
-    pub(crate) fn forget(&mut self, class: Option<ObjectId>, element: Option<BasicType>, length: u32) {
+    pub(crate) fn forget(
+        &mut self,
+        class: Option<ObjectId>,
+        element: Option<BasicType>,
+        length: Option<u32>,
+    ) {
         match (class, element) {
             (Some(class), _) => {
                 if let Some(tally) = self.tallies.get_mut(&class) {
                     tally.objects = tally.objects.saturating_sub(1);
-                    if let Some(lengths) = &mut tally.lengths {
+                    if let (Some(lengths), Some(length)) = (&mut tally.lengths, length) {
                         lengths.forget(length);
                     }
                 }
@@ -206,7 +211,7 @@ impl ScanResult {
             (None, Some(element)) => {
                 let at = array_kind(element).checked_sub(1);
                 if let Some(lengths) = at.and_then(|at| self.primitive.get_mut(at)) {
-                    lengths.forget(length);
+                    lengths.forget(length.unwrap_or(0));
                 }
             }
             (None, None) => {}

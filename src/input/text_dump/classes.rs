@@ -30,11 +30,11 @@ pub(super) struct TextClass {
     pub(super) size: Option<u32>,
     /// Number of instances.
     pub(super) instances: u64,
-    /// `true` if a CLS line defines it.
-    pub(super) is_defined: bool,
     /// Fields that it declares, with the number of fields of that name: names and counts. Before
     /// [`Classes::assign_fields`], the fields of its instances, including inherited ones.
     pub(super) fields: Vec<(FieldName, u32)>,
+    /// Nearest superclass that declares fields.
+    pub(super) above: Option<ClassIndex>,
     /// Number of fields of an instance, with those of superclasses.
     pub(super) slots: u64,
 }
@@ -193,7 +193,11 @@ impl Classes {
     pub(super) fn finish(&mut self) {
         let mut next = self.max_id;
         for row in self.rows.iter_mut().filter(|row| row.id == 0) {
+            // If the highest possible ID is used, those of classes are searched from the lowest on.
             next = next.checked_add(8).unwrap_or(1);
+            while self.by_id.contains_key(&next) {
+                next = next.wrapping_add(1).max(1);
+            }
             row.id = next;
         }
         // Of classes with one ID, the first counts.
@@ -246,6 +250,7 @@ impl Classes {
     ) {
         let mut inherited: HashMap<FieldName, u32> = HashMap::new();
         let mut inherited_slots = 0u64;
+        let mut declaring = Vec::new();
         let mut path = vec![Step::Enter(top)];
         while let Some(step) = path.pop() {
             match step {
@@ -266,6 +271,10 @@ impl Classes {
                     }
                     inherited_slots += u64::from(MAX_FIELDS - left);
                     row.slots = inherited_slots;
+                    row.above = declaring.last().copied();
+                    if !row.fields.is_empty() {
+                        declaring.push(class);
+                    }
                     path.push(Step::Leave(class));
                     path.extend(
                         subclasses.get(&row.id).into_iter().flatten().rev().map(|sub| Step::Enter(*sub)),
@@ -273,6 +282,7 @@ impl Classes {
                 }
                 Step::Leave(class) => {
                     let Some(row) = self.rows.get(class.0 as usize) else { continue };
+                    declaring.pop_if(|last| *last == class);
                     for (name, count) in &row.fields {
                         inherited_slots -= u64::from(*count);
                         if let Some(all) = inherited.get_mut(name) {

@@ -87,6 +87,8 @@ struct DumpWriter<'s, 'o> {
     frames: HashMap<FrameKey, u64>,
     trace: Option<OpenTrace>,
     heap: Option<HeapWriter<'s>>,
+    /// Number of heap dumps that began.
+    heap_dump: usize,
     /// Rows of SITES; `None` outside of it.
     sites: Option<OpenSites>,
     /// Rows of CPU SAMPLES; `None` outside of them.
@@ -101,12 +103,14 @@ impl<'s, 'o> DumpWriter<'s, 'o> {
         binary::header(&mut bytes, survey.created_ms);
         out.write_all(&bytes)?;
         bytes.clear();
-        for (number, sizes) in (1..).zip(&survey.sizes) {
-            sizes.write(number, out)?;
+        // Readers do not count a heap dump without records.
+        let dumps = survey.heap_dumps.iter().filter(|dump| !dump.is_empty);
+        for (number, dump) in (1..).zip(dumps.clone()) {
+            dump.sizes.write(number, out)?;
         }
         let outcome = TextDumpOutcome {
             runs: survey.runs,
-            heap_dumps: u32::try_from(survey.sizes.len()).unwrap_or(u32::MAX),
+            heap_dumps: u32::try_from(dumps.count()).unwrap_or(u32::MAX),
             malformed_lines: survey.malformed_lines,
             left_out: Vec::new(),
         };
@@ -121,6 +125,7 @@ impl<'s, 'o> DumpWriter<'s, 'o> {
             frames: HashMap::new(),
             trace: None,
             heap: None,
+            heap_dump: 0,
             sites: None,
             samples: None,
             bytes,
@@ -189,7 +194,17 @@ impl<'s, 'o> DumpWriter<'s, 'o> {
     }
 
     fn take(&mut self, event: &TextEvent<'_>) -> io::Result<()> {
-        if self.trace.is_some() && !matches!(event, TextEvent::Frame(_) | TextEvent::Nothing) {
+        // Another thread of the JVM may write a line within a trace.
+        let is_within_trace = matches!(
+            event,
+            TextEvent::Frame(_)
+                | TextEvent::Nothing
+                | TextEvent::Malformed { .. }
+                | TextEvent::ThreadStart { .. }
+                | TextEvent::ThreadEnd { .. }
+                | TextEvent::Wait(_)
+        );
+        if self.trace.is_some() && !is_within_trace {
             self.end_trace()?;
         }
         let Self { heap, out, survey, .. } = self;
@@ -235,7 +250,11 @@ impl<'s, 'o> DumpWriter<'s, 'o> {
                 self.end_heap()?;
                 let micros = self.micros(date);
                 let strings = std::mem::take(&mut self.field_strings);
-                self.heap = Some(HeapWriter::begin(&self.survey.classes, strings, micros, self.out)?);
+                let undefined =
+                    self.survey.heap_dumps.get(self.heap_dump).map_or(&[][..], |dump| &dump.undefined);
+                self.heap_dump += 1;
+                self.heap =
+                    Some(HeapWriter::begin(&self.survey.classes, undefined, strings, micros, self.out)?);
             }
             TextEvent::HeapEnd => self.end_heap()?,
             TextEvent::Malformed { text, .. } => {
@@ -255,6 +274,7 @@ impl<'s, 'o> DumpWriter<'s, 'o> {
             }
             TextEvent::Frame(frame) => self.frame(frame)?,
             TextEvent::SitesBegin { by_allocation, date } => {
+                self.end_sites()?;
                 let (by_allocation, micros) = (*by_allocation, self.micros(date));
                 let live_bytes = (0.0, f64::INFINITY);
                 self.sites =
@@ -263,11 +283,18 @@ impl<'s, 'o> DumpWriter<'s, 'o> {
             TextEvent::Site(site) => self.site(site)?,
             TextEvent::SitesEnd => self.end_sites()?,
             TextEvent::RankingBegin { ranking: Ranking::Samples, total, date } => {
+                self.end_samples()?;
                 let total = u64::try_from(*total).unwrap_or(0);
                 self.samples = Some(OpenSamples { total, micros: self.micros(date), rows: Vec::new() });
             }
-            TextEvent::RankingBegin { ranking: Ranking::Times, .. } => self.leave_out("CPU TIME (ms)"),
-            TextEvent::RankingBegin { ranking: Ranking::Contention, .. } => self.leave_out("MONITOR TIME"),
+            TextEvent::RankingBegin { ranking: Ranking::Times, .. } => {
+                self.end_samples()?;
+                self.leave_out("CPU TIME (ms)");
+            }
+            TextEvent::RankingBegin { ranking: Ranking::Contention, .. } => {
+                self.end_samples()?;
+                self.leave_out("MONITOR TIME");
+            }
             TextEvent::Row(row) => {
                 if let Some(samples) = &mut self.samples {
                     samples.rows.push((row.count, row.trace.0));

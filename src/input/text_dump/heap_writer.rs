@@ -58,9 +58,10 @@ pub(super) struct HeapWriter<'s> {
 }
 
 impl<'s> HeapWriter<'s> {
-    /// Starts a heap dump, with a CLASS DUMP for each class that has instances but no CLS line.
+    /// Starts a heap dump, with a CLASS DUMP for each class that has instances but no CLS line, `undefined`.
     pub(super) fn begin(
         classes: &'s Classes,
+        undefined: &[ClassIndex],
         field_strings: Vec<u64>,
         micros: u32,
         out: &mut dyn Write,
@@ -77,7 +78,7 @@ impl<'s> HeapWriter<'s> {
             values: Vec::new(),
             numbers: HashMap::new(),
         };
-        for class in classes.rows().iter().filter(|class| !class.is_defined && class.instances > 0) {
+        for class in undefined.iter().filter_map(|class| classes.get(*class)) {
             writer.class_dump(ObjectId(class.id), TraceSerial::NONE, &ClassReferences::default());
             writer.flush_from(SEGMENT, out)?;
         }
@@ -241,9 +242,14 @@ impl<'s> HeapWriter<'s> {
     ) -> io::Result<()> {
         // Ascending in texts of the agent; of elements with one index, the last counts.
         let mut elements = std::mem::take(&mut self.elements);
+        // Elements beyond the stated length are appended: their indices could make the array arbitrarily long.
+        let mut end = length;
+        for (index, _) in elements.iter_mut().filter(|(index, _)| *index >= length) {
+            *index = end;
+            end += 1;
+        }
         elements.sort_by_key(|(index, _)| *index);
-        let last = elements.last().map_or(0, |(index, _)| index.saturating_add(1));
-        let length = length.max(last).min(MAX_ARRAY_BYTES / ID as u64);
+        let length = end.min(MAX_ARRAY_BYTES / ID as u64);
         let data = length * ID as u64;
         let mut head = Vec::with_capacity(heap_binary::OBJECT_ARRAY_HEAD);
         heap_binary::object_array(&mut head, object.0, trace.0, u32::try_from(length).unwrap_or(0), class);

@@ -15,7 +15,7 @@ pub(super) struct Slots {
 
 impl Slots {
     fn new(classes: &Classes, class: ClassIndex) -> Self {
-        let above = |class: &ClassIndex| classes.of_id(classes.get(*class)?.super_class);
+        let above = |class: &ClassIndex| classes.get(*class)?.above;
         let chain: Vec<ClassIndex> = std::iter::successors(Some(class), above).collect();
         let mut starts = Vec::with_capacity(chain.len());
         let mut count = 0u32;

@@ -17,7 +17,7 @@ pub(super) struct StatedSizes {
 }
 
 impl StatedSizes {
-    /// Sorts the rows by ID. Of objects with one ID, the last counts, as in dumps.
+    /// Sorts the rows by ID. Of rows with one ID, the last counts.
     pub(super) fn sort(&mut self) {
         self.rows.sort_by_key(|(id, _)| *id);
         self.rows.reverse();

@@ -1,5 +1,7 @@
 //! The first reading of a text: classes, their fields, and sizes.
 
+use std::collections::HashSet;
+
 use super::TextDumpError;
 use super::class_names::{ElementType, element_type};
 use super::classes::{ClassIndex, Classes, FieldName};
@@ -15,6 +17,9 @@ const ID: u64 = 8;
 /// Maximum number of fields of all instances, for each line of the text. Real heaps have fewer than ten.
 const SLOTS_PER_LINE: u64 = 256;
 
+/// Largest size of an object: sums of sizes must not overflow.
+const MAX_SIZE: u64 = 1 << 40;
+
 /// Result of the first reading.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
@@ -25,12 +30,22 @@ pub(super) struct Survey {
     /// Time of the header, milliseconds since 1970, as if the text stated it in UTC.
     pub(super) created_ms: u64,
     pub(super) classes: Classes,
-    /// Sizes that class dumps do not state, by heap dump.
-    pub(super) sizes: Vec<StatedSizes>,
+    pub(super) heap_dumps: Vec<HeapDumpSurvey>,
     /// Size of the heap dumps in bytes.
     pub(super) expected_bytes: u64,
     /// Number of lines of the run that could not be parsed.
     pub(super) malformed_lines: u64,
+}
+
+/// A heap dump of the run.
+#[derive(Debug, Default)]
+pub(super) struct HeapDumpSurvey {
+    /// Sizes that class dumps do not state.
+    pub(super) sizes: StatedSizes,
+    /// Classes that have instances but no CLS line.
+    pub(super) undefined: Vec<ClassIndex>,
+    /// `true` if there are no roots, classes and objects.
+    pub(super) is_empty: bool,
 }
 
 impl Survey {
@@ -61,8 +76,13 @@ struct HeapDumpTotals {
     stated_bytes: u64,
     objects: u64,
     bytes: u64,
+    roots: u64,
     /// Object IDs of CLS lines.
     class_objects: Vec<u64>,
+    /// Classes of OBJ lines.
+    used: HashSet<ClassIndex>,
+    /// Classes of CLS lines.
+    defined: HashSet<ClassIndex>,
 }
 
 /// Visitor of the first reading.
@@ -96,7 +116,8 @@ impl Surveyor {
             TextEvent::Element { index, object } => {
                 self.survey.classes.see_id(*object);
                 if let Some((length, _)) = &mut self.array {
-                    *length = index.saturating_add(1).max(*length);
+                    // Those beyond the stated length are appended.
+                    *length = length.saturating_add(u64::from(*index >= *length));
                 }
             }
             TextEvent::Malformed { text, .. } => {
@@ -112,13 +133,14 @@ impl Surveyor {
             }
             TextEvent::HeapBegin { objects, bytes, .. } => {
                 self.end_heap();
-                self.survey.sizes.push(StatedSizes::default());
+                self.survey.heap_dumps.push(HeapDumpSurvey::default());
                 self.heap.stated_objects = *objects;
                 self.heap.stated_bytes = *bytes;
             }
             TextEvent::Root(root) => {
                 self.end_entry();
                 self.survey.classes.see_id(root.object);
+                self.heap.roots += 1;
                 self.survey.expected_bytes += 25;
             }
             TextEvent::Class { object, name, .. } => self.class_line(*object, name),
@@ -138,7 +160,8 @@ impl Surveyor {
             TextEvent::Object(object) => self.object_line(object),
             TextEvent::Array(array) => self.array_line(array),
             TextEvent::HeapEnd => self.end_heap(),
-            _ => self.end_entry(),
+            // Another thread of the JVM may have written this line: the entry continues after it.
+            _ => {}
         }
     }
 
@@ -146,9 +169,7 @@ impl Surveyor {
         self.end_entry();
         self.survey.classes.see_id(object);
         let class = self.survey.classes.class(Some(object), name);
-        if let Some(row) = self.survey.classes.get_mut(class) {
-            row.is_defined = true;
-        }
+        self.heap.defined.insert(class);
         self.class = Some(class);
         self.heap.class_objects.push(object.0);
         self.survey.expected_bytes += 80;
@@ -158,32 +179,36 @@ impl Surveyor {
         self.end_entry();
         let classes = &mut self.survey.classes;
         classes.see_id(object.object);
+        classes.see_id(object.class_object.unwrap_or_default());
         let class = classes.class(object.class_object, object.class);
+        self.heap.used.insert(class);
         self.instance = Some(class);
         let Some(row) = classes.get_mut(class) else { return };
         row.instances += 1;
-        let first = *row.size.get_or_insert(u32::try_from(object.size).unwrap_or(0));
-        self.count(object.object, object.size, u64::from(first) == object.size);
+        let size = object.size.min(MAX_SIZE);
+        let first = *row.size.get_or_insert(u32::try_from(size).unwrap_or(0));
+        self.count(object.object, size, u64::from(first) == size);
     }
 
     fn array_line(&mut self, array: &TextArray<'_>) {
         self.end_entry();
         let classes = &mut self.survey.classes;
         classes.see_id(array.object);
+        classes.see_id(array.class_object.unwrap_or_default());
         let class = classes.array(array.class_object, array.class);
         let element_bytes = match classes.get(class).map(|row| element_type(&row.name)) {
             Some(ElementType::Primitive(kind)) => kind.dump_bytes(IdSize::Eight) as u64,
             _ => ID,
         };
         self.array = Some((array.length, element_bytes));
-        self.count(array.object, array.size, false);
+        self.count(array.object, array.size.min(MAX_SIZE), false);
     }
 
     fn count(&mut self, object: ObjectId, bytes: u64, is_usual: bool) {
         self.heap.objects += 1;
         self.heap.bytes = self.heap.bytes.saturating_add(bytes);
-        if let Some(sizes) = self.survey.sizes.last_mut().filter(|_| !is_usual) {
-            sizes.rows.push((object.0, bytes));
+        if let Some(dump) = self.survey.heap_dumps.last_mut().filter(|_| !is_usual) {
+            dump.sizes.rows.push((object.0, bytes));
         }
     }
 
@@ -207,7 +232,11 @@ impl Surveyor {
     fn end_heap(&mut self) {
         self.end_entry();
         let heap = std::mem::take(&mut self.heap);
-        let Some(sizes) = self.survey.sizes.last_mut() else { return };
+        let Some(dump) = self.survey.heap_dumps.last_mut() else { return };
+        dump.is_empty = heap.roots + heap.objects == 0 && heap.class_objects.is_empty();
+        dump.undefined = heap.used.difference(&heap.defined).copied().collect();
+        dump.undefined.sort_unstable();
+        let sizes = &mut dump.sizes;
         let count = heap.class_objects.len() as u64;
         if count > 0 && heap.stated_objects == heap.objects + count {
             let bytes = heap.stated_bytes.saturating_sub(heap.bytes);
@@ -231,7 +260,7 @@ impl Surveyor {
             return Err(TextDumpError::TooManyFields { slots, lines: self.lines });
         }
         let instances = survey.classes.rows().iter().map(|class| class.instances).sum::<u64>();
-        let sizes = survey.sizes.iter().map(StatedSizes::record_bytes).sum::<u64>();
+        let sizes = survey.heap_dumps.iter().map(|dump| dump.sizes.record_bytes()).sum::<u64>();
         survey.expected_bytes =
             survey.expected_bytes.saturating_add(25 * instances + ID * slots).saturating_add(sizes);
         Ok(survey)

@@ -119,12 +119,15 @@ impl ExcludedFields {
         }
         let mut is_found = false;
         for class in &named {
-            let is_static = summary.class(*class).is_some_and(|row| {
-                let mut statics = summary.statics(row);
-                statics.any(|(name, kind, _)| name == field.field && kind == BasicType::Object)
-            });
-            if is_static {
-                self.statics.entry(*class).or_default().insert(field.field.clone());
+            let superclasses = |class: &ClassNumber| summary.class_table().superclass(*class);
+            let is_static = |class: &ClassNumber| {
+                summary.class(*class).is_some_and(|row| {
+                    let mut statics = summary.statics(row);
+                    statics.any(|(name, kind, _)| name == field.field && kind == BasicType::Object)
+                })
+            };
+            if let Some(class) = std::iter::successors(Some(*class), superclasses).find(is_static) {
+                self.statics.entry(class).or_default().insert(field.field.clone());
                 is_found = true;
             }
             let Some(declaring) = declaring_class(summary, *class, &field.field) else { continue };

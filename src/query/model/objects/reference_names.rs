@@ -227,10 +227,12 @@ impl<'a> Edges<'a> {
 
     /// Returns the class of an object, or the class that it is the class object of, if some of its fields are excluded.
     fn class_with_excluded_fields(&self, from: ObjectIndex) -> Option<ClassNumber> {
-        let of_instance = self.dump.graph.objects.class(from);
-        of_instance.filter(|class| self.excluded_fields.has_instance_fields(*class)).or_else(|| {
-            self.class_of_class_object(from).filter(|class| self.excluded_fields.has_statics(*class))
-        })
+        // Class objects have no instance fields in dumps.
+        if let Some(class) = self.class_of_class_object(from) {
+            return Some(class).filter(|class| self.excluded_fields.has_statics(*class));
+        }
+        let class = self.dump.graph.objects.class(from);
+        class.filter(|class| self.excluded_fields.has_instance_fields(*class))
     }
 
     /// Returns whether any reference is excluded neither by its strength nor by its field.
@@ -246,7 +248,9 @@ impl<'a> Edges<'a> {
         let to = self.dump.graph.objects.addresses.id_of(to);
         let mut is_followed = false;
         self.for_each_reference(from, |kind, id| {
+            // Locals are roots, not references.
             is_followed |= Some(id) == to
+                && !matches!(kind, ReferenceKind::Local { .. })
                 && !(is_weak && is_referent(&kind))
                 && !self.excluded_fields.contains(class, &kind);
         });
@@ -285,8 +289,11 @@ impl<'a> Edges<'a> {
         };
         let mut targets: FxHashMap<ObjectId, bool> = FxHashMap::default();
         self.for_each_reference(from, |kind, id| {
-            let is_excluded = is_weak && is_referent(&kind) || self.excluded_fields.contains(class, &kind);
-            *targets.entry(id).or_insert(true) &= is_excluded;
+            if !matches!(kind, ReferenceKind::Local { .. }) {
+                let is_excluded =
+                    is_weak && is_referent(&kind) || self.excluded_fields.contains(class, &kind);
+                *targets.entry(id).or_insert(true) &= is_excluded;
+            }
         });
         let only_excluded = targets.into_iter().filter(|(_, is_excluded)| *is_excluded);
         only_excluded.filter_map(|(id, _)| self.dump.graph.objects.addresses.index_of(id)).collect()

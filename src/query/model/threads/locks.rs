@@ -298,16 +298,14 @@ impl<'s, 'a> MonitorStacks<'s, 'a> {
     /// one that has it in a frame of the method that a waiting thread is about to enter.
     fn owner(&self, monitor: ObjectIndex, waiters: &[ObjectIndex]) -> Option<ObjectIndex> {
         let others = self.holders.get(&monitor)?.iter().copied();
+        let waiting: FxHashSet<ObjectIndex> = waiters.iter().copied().collect();
         let mut others: Vec<ObjectIndex> = others
-            .filter(|thread| !waiters.contains(thread) && self.notifying_monitor(*thread) != Some(monitor))
+            .filter(|thread| !waiting.contains(thread) && self.notifying_monitor(*thread) != Some(monitor))
             .collect();
         if others.len() > 1 {
             let method = |frame: &Frame| (frame.class.clone(), frame.method.clone());
-            let entered: Vec<_> = waiters
-                .iter()
-                .filter_map(|thread| self.threads.frames_of(*thread).next())
-                .map(|at| method(&at))
-                .collect();
+            let innermost = waiters.iter().filter_map(|thread| self.threads.frames_of(*thread).next());
+            let entered: FxHashSet<_> = innermost.map(|frame| method(&frame)).collect();
             others.retain(|thread| {
                 let frames = (0u32..).zip(self.threads.frames_of(*thread).take(MAX_SEARCHED));
                 let mut inside = frames.filter(|(_, frame)| entered.contains(&method(frame)));

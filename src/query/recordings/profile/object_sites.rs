@@ -134,7 +134,7 @@ impl Counter<'_> {
             return;
         }
         let sum = self.counts.entry((class.map_or(u32::MAX, |class| class.0), trace)).or_default();
-        *sum = (sum.0 + 1, sum.1 + bytes);
+        *sum = (sum.0 + 1, sum.1.saturating_add(bytes));
     }
 }
 
