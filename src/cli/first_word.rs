@@ -5,100 +5,17 @@ use std::path::Path;
 
 use hprof_query::naming::suggestions;
 
+use super::habits;
 use super::shared::commands::quoted;
 
 /// Command that is run for a dump without a command.
 const OVERVIEW: &str = "overview";
 
-/// Commands of jhat, jmap, jcmd, Eclipse MAT, VisualVM and others, with the equivalent command of this program. The typed
-/// word is compared without leading hyphens, in lower case, with `-` and `.` as `_`.
-const HABITS: &[(&[&str], &str)] = &[
-    (&["heap", "open", "load", "jhat", "hat", "top_components"], "overview DUMP"),
-    (
-        &[
-            "wasted",
-            "collections_grouped_by_size",
-            "collection_fill_ratio",
-            "array_fill_ratio",
-            "map_collision_ratio",
-            "group_by_value",
-            "waste_in_char_arrays",
-            "duplicates",
-        ],
-        "waste DUMP",
-    ),
-    (&["leak_suspects", "suspects", "leak", "leakhunter", "find_leaks"], "leaks DUMP"),
-    (&["heap_dump_overview", "system_overview", "report", "analyze", "analyse", "parse"], "overview DUMP"),
-    (
-        &[
-            "histogram",
-            "class_histogram",
-            "gc_class_histogram",
-            "jmap",
-            "classhisto",
-            "count",
-            "stat",
-            "stats",
-        ],
-        "histo DUMP",
-    ),
-    (&["unreachable", "unreachable_objects", "garbage"], "histo DUMP --unreachable"),
-    (
-        &[
-            "dominator_tree",
-            "dominator",
-            "tree",
-            "top",
-            "top_consumers",
-            "biggest_objects",
-            "immediate_dominators",
-        ],
-        "dominators DUMP",
-    ),
-    (&["retained_set", "show_retained_set", "customized_retained_set", "size"], "retained DUMP CLASS"),
-    (
-        &["path", "path2gc", "path_to_gc_roots", "gc_path", "why", "merge_shortest_paths", "shortest_paths"],
-        "paths-to-root DUMP 0x1234",
-    ),
-    (&["gc_roots", "gcroots", "root"], "roots DUMP"),
-    (&["thread", "thread_overview", "thread_dump", "thread_print", "jstack", "stack"], "threads DUMP"),
-    (&["stacks", "locals", "thread_stack", "thread_details"], "threads DUMP --stack --locals"),
-    (&["class_loaders", "classloaders", "class_loader_explorer", "classloader_stats"], "loaders DUMP"),
-    (&["duplicate_classes"], "loaders DUMP --duplicates"),
-    (&["duplicate_strings", "group_by_value", "dup_strings"], "strings DUMP --duplicates"),
-    (&["find_strings", "grep", "search"], "strings DUMP"),
-    (&["select", "sql", "query"], "oql DUMP 'SELECT * FROM java.lang.String'"),
-    (&["inspect", "object", "print", "cat", "dump_object"], "show DUMP 0x1234"),
-    (&["list_objects", "objects", "list"], "instances DUMP CLASS"),
-    (&["references", "outbound", "with_outgoing_references"], "refs DUMP 0x1234"),
-    (&["inbound", "referrers", "with_incoming_references", "incoming"], "refs DUMP 0x1234 --incoming"),
-    (&["properties", "sysprops", "system_properties", "vm_flags", "header"], "info DUMP"),
-    (&["validate", "verify"], "doctor DUMP"),
-    (&["anonymize", "sanitize", "scrub", "mask", "strip"], "redact DUMP -o OUT"),
-    (&["repair", "restore", "salvage", "merge"], "recover FILE... -o OUT"),
-    (&["flame", "flame_graph", "flamegraphs"], "flamegraph DUMP"),
-    (
-        &[
-            "compare",
-            "delta",
-            "delta_histogram",
-            "compare_tables",
-            "leakhunter2",
-            "find_leaks2",
-            "baseline",
-            "growth",
-        ],
-        "diff OLD NEW",
-    ),
-    (&["history", "series", "timeline", "object_growth"], "trend DUMP DUMP DUMP"),
-    (&["completion"], "completions bash"),
-];
-
-/// Error: the first word is not a command.
+/// Error: the line does not begin with a command, and is not a dump alone.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NoCommand {
-    /// The word as typed.
-    pub(super) word: String,
+    /// What is wrong.
+    pub(super) error: String,
     /// Suggestion what to type instead; empty if there is none.
     pub(super) hint: String,
 }
@@ -110,53 +27,63 @@ pub(super) fn with_command(
     commands: &[&str],
 ) -> Result<Vec<OsString>, NoCommand> {
     let is_command = |word: &OsStr| commands.iter().any(|name| word == *name) || word == "help";
-    let Some(first) = arguments.get(1) else { return Ok(arguments) };
-    if is_command(first) {
-        return Ok(arguments);
-    }
+    let given = arguments.get(1..).unwrap_or_default();
+    let Some(first) = given.first().filter(|first| !is_command(first)) else { return Ok(arguments) };
     let word = first.to_string_lossy().into_owned();
+    let is_option = word.starts_with('-') && word != "-";
     let is_file = |word: &OsString| Path::new(word).is_file();
-    let is_dump = if word == "-" {
-        true
-    } else if word.starts_with('-') {
+    let starts_with_dump = !is_option && (word == "-" || habits::is_dump(first));
+    // `hprof-cli DUMP leaks`
+    if let Some(command) = given.get(1).filter(|word| starts_with_dump && is_command(word) && !is_file(word))
+    {
+        let behind = given.iter().skip(2).map(OsString::as_os_str);
+        let all = [command.as_os_str(), first.as_os_str()].into_iter().chain(behind);
+        let line: Vec<String> = all.map(quoted).collect();
+        let hint = format!("the command comes first: hprof-cli {}", line.join(" "));
+        return Err(NoCommand { error: unknown_command(&word), hint });
+    }
+    if starts_with_dump && given.len() == 1 && habits::is_recording(Path::new(first)) {
+        let error = format!("{word} is a recording of Flight Recorder, which `overview` does not read");
+        return Err(NoCommand { error, hint: format!("hprof-cli summary {}", quoted(first)) });
+    }
+    // The parser answers `-h heap.hprof`, but that of shark-cli is followed by a command.
+    let is_help = ["-h", "--help", "-V", "--version"].contains(&word.as_str()) && given.len() < 3;
+    if let Some(hint) = habits::translation(given).filter(|_| !is_help) {
+        let error = match given.get(1) {
+            Some(second) if starts_with_dump => unexpected_argument(&second.to_string_lossy()),
+            _ if is_option => unexpected_argument(&word),
+            _ => unknown_command(&word),
+        };
+        return Err(NoCommand { error, hint });
+    }
+    let is_dump = if is_option {
         // Options without a command.
-        let mut rest = arguments.iter().skip(2);
-        rest.clone().any(is_file) && !rest.any(|word| is_command(word)) && habit(&word).is_none()
+        let mut rest = given.iter().skip(1);
+        rest.clone().any(is_file) && !rest.any(|word| is_command(word))
     } else {
-        let path = Path::new(first);
-        path.is_file() || habit(&word).is_none() && (path.exists() || word.contains(['/', '.']))
+        starts_with_dump || Path::new(first).exists() || word.contains(['/', '.'])
     };
     if is_dump {
-        // `hprof-cli DUMP leaks`
-        if let Some(command) = arguments.get(2).filter(|word| is_command(word) && !is_file(word)) {
-            let behind = arguments.iter().skip(3).map(OsString::as_os_str);
-            let all = [command.as_os_str(), first.as_os_str()].into_iter().chain(behind);
-            let line: Vec<String> = all.map(quoted).collect();
-            let hint = format!("the command comes first: hprof-cli {}", line.join(" "));
-            return Err(NoCommand { word, hint });
-        }
         arguments.insert(1, OVERVIEW.into());
         return Ok(arguments);
     }
-    let hint = match (habit(&word), word.starts_with('-')) {
-        (Some(meant), _) => format!("try `hprof-cli {meant}`"),
-        // The parser handles --help and --version.
-        (None, true) => return Ok(arguments),
-        (None, false) => match suggestions::names_like(&word, commands.iter().copied()).as_slice() {
-            [] => "`hprof-cli --help` lists all commands".to_owned(),
-            like => suggestions::did_you_mean(like),
-        },
+    // The parser handles --help and --version.
+    if is_option {
+        return Ok(arguments);
+    }
+    let hint = match suggestions::names_like(&word, commands.iter().copied()).as_slice() {
+        [] => "`hprof-cli --help` lists all commands".to_owned(),
+        like => suggestions::did_you_mean(like),
     };
-    Err(NoCommand { word, hint })
+    Err(NoCommand { error: unknown_command(&word), hint })
 }
 
-/// Returns the equivalent of another tool's command.
-fn habit(word: &str) -> Option<&'static str> {
-    let word = word.trim_start_matches('-').to_lowercase().replace(['-', '.'], "_");
-    // `jmap -histo:live`
-    let word = word.split([':', '=']).next().unwrap_or_default();
-    let word = if word == "histo" { "histogram" } else { word };
-    HABITS.iter().find(|(words, _)| words.contains(&word)).map(|(_, meant)| *meant)
+fn unknown_command(word: &str) -> String {
+    format!("unknown command {word}")
+}
+
+fn unexpected_argument(word: &str) -> String {
+    format!("unexpected argument '{word}'")
 }
 
 #[cfg(test)]
@@ -165,17 +92,6 @@ mod tests {
 
     fn completed(line: &[&str]) -> Result<Vec<OsString>, NoCommand> {
         with_command(line.iter().map(OsString::from).collect(), crate::cli::NAMES)
-    }
-
-    #[test]
-    fn no_habit_leads_to_a_command_that_is_not_there() {
-        for (words, meant) in HABITS {
-            let line = format!("hprof-cli {}", meant.split('\'').next().unwrap_or_default());
-            let mut line: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-            line.extend(meant.split('\'').nth(1).map(str::to_owned));
-            let parsed = crate::cli::command().try_get_matches_from(line);
-            assert!(parsed.is_ok(), "{words:?}: {meant}: {:?}", parsed.err());
-        }
     }
 
     #[test]
@@ -196,20 +112,21 @@ mod tests {
         for (word, hint) in [
             ("hist", "did you mean histo?"),
             ("domiantors", "did you mean dominators?"),
-            ("heap", "try `hprof-cli overview DUMP`"),
-            ("dominator_tree", "try `hprof-cli dominators DUMP`"),
-            ("-histo", "try `hprof-cli histo DUMP`"),
-            ("-histo:live", "try `hprof-cli histo DUMP`"),
-            ("leak_suspects", "try `hprof-cli leaks DUMP`"),
-            ("suspects", "try `hprof-cli leaks DUMP`"),
-            ("GC.class_histogram", "try `hprof-cli histo DUMP`"),
+            ("heap", "hprof-cli overview a.hprof"),
+            ("dominator_tree", "hprof-cli dominators a.hprof"),
+            ("-histo", "hprof-cli histo a.hprof"),
+            ("-histo:live", "hprof-cli histo a.hprof --live"),
+            ("leak_suspects", "hprof-cli leaks a.hprof"),
+            ("suspects", "hprof-cli leaks a.hprof"),
+            ("GC.class_histogram", "hprof-cli histo a.hprof"),
             ("xyzzy", "`hprof-cli --help` lists all commands"),
         ] {
-            let none = NoCommand { word: word.to_owned(), hint: hint.to_owned() };
+            let error = if word.starts_with('-') { unexpected_argument(word) } else { unknown_command(word) };
+            let none = NoCommand { error, hint: hint.to_owned() };
             assert_eq!(completed(&["hprof-cli", word, "a.hprof"]), Err(none), "{word}");
         }
         let hint = "the command comes first: hprof-cli leaks a.hprof --format json".to_owned();
-        let none = NoCommand { word: "a.hprof".to_owned(), hint };
+        let none = NoCommand { error: unknown_command("a.hprof"), hint };
         assert_eq!(completed(&["hprof-cli", "a.hprof", "leaks", "--format", "json"]), Err(none));
     }
 }

@@ -5,6 +5,7 @@
 //! writes to stderr, `terminal::progress_bar` shows progress.
 
 mod agent;
+mod arguments;
 mod browse;
 #[cfg(target_os = "linux")]
 mod capture;
@@ -16,6 +17,7 @@ mod first_word;
 pub mod fuzzing;
 #[cfg(all(test, feature = "serve", feature = "sql"))]
 mod grammar;
+mod habits;
 mod mcp;
 mod meta;
 mod object;
@@ -97,7 +99,8 @@ macro_rules! commands {
             let (command, examples) = match name {
                 $($($(#[$on])* $word => {
                     let command = clap::Command::new($word);
-                    (<$($module)::+::$args as clap::Args>::augment_args(command), $($module)::+::EXAMPLES)
+                    let command = <$($module)::+::$args as clap::Args>::augment_args(command);
+                    (arguments::own_first($word, command), $($module)::+::EXAMPLES)
                 })*)*
                 _ => return None,
             };
@@ -249,18 +252,39 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments = match first_word::with_command(arguments, NAMES) {
         Ok(arguments) => arguments,
         Err(none) => {
-            cx.emit("error", &format!("unknown command {}", none.word));
+            cx.emit("error", &none.error);
             cx.emit("hint", &none.hint);
             return ExitCode::from(2);
         }
     };
     let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let own = words.get(1).and_then(|name| subcommand(name));
+    let given = arguments.get(1..).unwrap_or_default();
+    if let Some(habits::Mistake { error, hint }) = own.as_ref().and_then(|own| habits::mistake(given, own)) {
+        cx.emit("error", &error);
+        cx.emit("hint", &hint);
+        return ExitCode::from(2);
+    }
     let parser = || parser(words.get(1).map(String::as_str));
     let matches =
         parser().try_get_matches_from(&arguments).inspect(|matches| cx.color = color::color_of(matches));
-    let matches = matches.map_err(|error| match words.get(1).and_then(|name| subcommand(name)) {
-        Some(command) => options::with_tip(error, &command, &words),
-        None => error,
+    if let (Err(error), Some(own)) = (&matches, &own)
+        && error.kind() == clap::error::ErrorKind::UnknownArgument
+        && let Some(hint) = habits::hint(given, own)
+    {
+        cx.emit("error", &options::error_line(error));
+        cx.emit("hint", &hint);
+        return ExitCode::from(2);
+    }
+    let matches = matches.map_err(|error| {
+        // Its usage line would contain the options that variables set. Help mentions the variables.
+        let plain = error.use_stderr().then(|| arguments::without_variables(parser()));
+        let plain = plain.and_then(|parser| parser.try_get_matches_from(&arguments).err());
+        let error = plain.filter(|plain| plain.kind() == error.kind()).unwrap_or(error);
+        match &own {
+            Some(command) => options::with_tip(error, command, &words),
+            None => error,
+        }
     });
     let usage = |cx: &RunContext, error: clap::Error| {
         messages::usage(cx, &error);

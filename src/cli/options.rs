@@ -7,7 +7,7 @@ use hprof_query::naming::suggestions::names_like;
 
 /// Options of other tools, and the equivalents here: the first one that the command has is suggested.
 const HABITS: &[(&[&str], &[&str])] = &[
-    (&["limit", "n", "count", "max", "head", "rows", "lines", "max-rows"], &["--top"]),
+    (&["limit", "n", "t", "count", "max", "head", "rows", "lines", "max-rows"], &["--top"]),
     (&["by", "sort-by", "order", "order-by", "s"], &["--sort", "--group-by"]),
     (&["group", "groupby", "g"], &["--group-by", "--group"]),
     (&["json"], &["--format json"]),
@@ -22,6 +22,7 @@ const HABITS: &[(&[&str], &[&str])] = &[
     (&["silent", "no-progress"], &["--quiet"]),
     (&["max-depth", "levels"], &["--depth"]),
     (&["min-size", "min"], &["--min-retained"]),
+    (&["grep", "find", "search", "regex", "contains", "e"], &["--pattern", "--class"]),
 ];
 
 /// Adds a suggestion to an error about an option that `command` does not have.
@@ -46,6 +47,14 @@ pub(super) fn with_tip(mut error: clap::Error, command: &clap::Command, words: &
     error
 }
 
+/// Returns the first line of the parser's error about an unknown argument.
+pub(super) fn error_line(error: &clap::Error) -> String {
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(wrong)) => format!("unexpected argument '{wrong}'"),
+        _ => "unexpected argument".to_owned(),
+    }
+}
+
 /// Returns the value of an unknown option: attached to the option, or the next word.
 fn value<'w>(wrong: &str, words: &'w [String]) -> Option<&'w str> {
     let is_short = !wrong.starts_with("--");
@@ -62,8 +71,24 @@ fn value<'w>(wrong: &str, words: &'w [String]) -> Option<&'w str> {
     Some(rest.strip_prefix('=').unwrap_or(rest))
 }
 
-fn tip(wrong: &str, value: Option<&str>, command: &clap::Command) -> Option<String> {
-    let name = wrong.trim_start_matches('-').split('=').next().unwrap_or_default().to_lowercase();
+/// Returns whether other tools have an option of this name.
+pub(super) fn is_known(name: &str) -> bool {
+    HABITS.iter().any(|(names, _)| names.contains(&name))
+}
+
+/// The option of a command that an option of another tool means.
+pub(super) struct MeantOption {
+    /// Option, with its value if that is always the same.
+    pub(super) option: &'static str,
+    /// Whether the value of the other option is its value.
+    pub(super) takes_value: bool,
+}
+
+/// Returns the option that an option of another tool means, if the command has one that accepts the value.
+pub(super) fn meant(wrong: &str, value: Option<&str>, command: &clap::Command) -> Option<MeantOption> {
+    let name = wrong.trim_start_matches('-').split('=').next().unwrap_or_default();
+    // `-J` is not `-j`.
+    let name = if name.len() == 1 { name.to_owned() } else { name.to_lowercase() };
     let (_, meant) = HABITS.iter().find(|(names, _)| names.contains(&name.as_str()))?;
     let find = |option: &str| {
         let long = option.trim_start_matches('-').split(' ').next();
@@ -77,19 +102,25 @@ fn tip(wrong: &str, value: Option<&str>, command: &clap::Command) -> Option<Stri
     // `-o json` is a format, `-o answer.json` is a file.
     let is_format = value.is_some_and(|word| ["json", "csv", "table", "markdown", "text"].contains(&word));
     let option = match options.next()? {
-        "--format" if !is_format && value.is_some() => match options.next() {
-            Some(file) => file,
-            None => {
-                return Some(format!("use '--format {}', and '> FILE' to write to a file", formats(command)));
-            }
-        },
+        "--format" if !is_format && value.is_some() => options.next()?,
         // `--by retained` sorts, `--by place` groups.
         option if !accepts(&option) => options.find(accepts).unwrap_or(option),
         option => option,
     };
     // An option without a value, or with an attached one, does not consume the next word, which may be the dump.
     let takes_value = find(option).is_some_and(|argument| argument.get_action().takes_values());
-    Some(match value.filter(|_| takes_value && !option.contains(' ')) {
+    Some(MeantOption { option, takes_value: takes_value && !option.contains(' ') })
+}
+
+fn tip(wrong: &str, value: Option<&str>, command: &clap::Command) -> Option<String> {
+    let Some(MeantOption { option, takes_value }) = meant(wrong, value, command) else {
+        let name = wrong.trim_start_matches('-');
+        let is_output = ["output-format", "o", "output", "out"].contains(&name) && value.is_some();
+        let formats = formats(command);
+        return (is_output && !formats.is_empty())
+            .then(|| format!("use '--format {formats}', and '> FILE' to write to a file"));
+    };
+    Some(match value.filter(|_| takes_value) {
         Some(value) => format!("use '{option} {value}' instead"),
         None => format!("use '{option}' instead"),
     })

@@ -4,7 +4,7 @@
 //! [`super::shared`] import each name themselves, as the modules here depend on them.
 
 pub(crate) use crate::cli::Outcome;
-pub(crate) use crate::cli::shared::args::{Input, Output};
+pub(crate) use crate::cli::shared::args::{Input, Output, OutputFormat};
 pub(crate) use crate::cli::shared::context::RunContext;
 pub(crate) use crate::cli::shared::keys::{Keyword, keys};
 pub(crate) use crate::cli::shared::limit::Top;

@@ -120,7 +120,7 @@ fn questions() -> Vec<(String, Vec<String>)> {
     let some = [
         ("hprof-cli paths", &["paths-to-root"][..]),
         ("hprof-cli help paths", &["paths-to-root"]),
-        ("hprof-cli histo --format ", &["csv", "json", "table"]),
+        ("hprof-cli histo --format ", &["csv", "json", "markdown", "table"]),
         ("hprof-cli histo --format=j", &["json"]),
         ("hprof-cli histo heap.hprof --format c", &["csv"]),
         ("hprof-cli paths-to-root heap.hprof --color ", &["always", "auto", "never"]),

@@ -27,6 +27,8 @@ mod first_answers;
 #[cfg(feature = "parquet")]
 mod fleet;
 mod golden;
+#[cfg(all(unix, feature = "sql"))]
+mod habits;
 mod hostile_compare;
 mod hostile_leaks;
 mod hostile_look;
@@ -46,6 +48,8 @@ mod listen;
 mod locks;
 mod lost_samples;
 mod maker;
+#[cfg(all(unix, feature = "sql"))]
+mod mat_queries;
 mod names;
 mod options;
 mod overview;

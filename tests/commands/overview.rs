@@ -324,10 +324,9 @@ fn a_mistyped_command_is_pointed_to_the_one_that_is_there() {
     let screen = Screen::new("leaks/s1");
     for (line, hint) in [
         ("hprof-cli hist s1.hprof", "did you mean histo?"),
-        ("hprof-cli -histo s1.hprof", "try `hprof-cli histo DUMP`"),
-        ("hprof-cli dominator_tree s1.hprof", "try `hprof-cli dominators DUMP`"),
-        ("hprof-cli suspects s1.hprof", "try `hprof-cli leaks DUMP`"),
-        ("hprof-cli leak_suspects s1.hprof", "try `hprof-cli leaks DUMP`"),
+        ("hprof-cli dominator_tree s1.hprof", "hint: hprof-cli dominators "),
+        ("hprof-cli suspects s1.hprof", "hint: hprof-cli leaks "),
+        ("hprof-cli leak_suspects s1.hprof", "hint: hprof-cli leaks "),
         ("hprof-cli leak s1.hprof", "leaks"),
     ] {
         let output = screen.shell(line);

@@ -25,7 +25,6 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// process ID to the file name. Without options, the agent records what the agent of JDK 5 to 8 records by default:
 /// heap=all, as text, to java.hprof.txt. The exit code is that of the program.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "hprof-cli run [OPTIONS] -- java <ARGUMENT>...")]
 pub(crate) struct RunArgs {
     /// Record the heap
     #[arg(long, value_name = "WHAT", help_heading = "Agent")]

@@ -9,7 +9,7 @@ use hprof_report::grid::RowLine;
 const INDENT: usize = 4;
 
 /// Returns the maximum width of a place below its row; `None` if places are in a column, unbroken so that they can be searched.
-pub(super) fn width(cx: &RunContext, output: &Output<true>) -> Option<usize> {
+pub(super) fn width(cx: &RunContext, output: &Output) -> Option<usize> {
     output::style(cx, output).width.map(|width| usize::from(width).saturating_sub(INDENT))
 }
 

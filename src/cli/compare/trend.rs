@@ -73,7 +73,6 @@ const ORDER: &[Keyword<DumpOrder>] = &[
 /// bytes. The exit code is 1 if nothing grows. Recordings of Flight Recorder (.jfr) among the files add evidence:
 /// whether the heap used after collections grew.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "hprof-cli trend [OPTIONS] <DUMP> <DUMP> <DUMP>...")]
 pub(crate) struct TrendArgs {
     #[command(flatten)]
     input: SeveralInput,
@@ -112,7 +111,7 @@ pub(crate) struct TrendArgs {
     top: Top,
 
     #[command(flatten)]
-    output: Output<true>,
+    output: Output,
 }
 
 /// The dumps that were read.

@@ -154,7 +154,8 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
     let headline = facts.headline.clone();
     let answer = Answer::new(columns(), [facts]).with_summary(&summary_columns(), &headline);
     let answer = above.into_iter().fold(answer, Answer::with_section_above).with_section_below(under);
-    session.show_as(cx, "overview", args.output.format(), style, answer)?;
+    let format = args.output.with_rows_in(args.output.format());
+    session.show_as(cx, "overview", format, style, answer)?;
     messages::about_contents(cx, &session.heap, args.input.quiet);
     Ok(outcome)
 }

@@ -15,7 +15,7 @@ use anyhow::Context;
 use clap::builder::ArgPredicate;
 
 use crate::cli::prelude::*;
-use crate::cli::shared::args::{DATA_FORMATS, OutputFormat};
+use crate::cli::shared::args::DATA_FORMATS;
 use crate::cli::shared::color::ColorArg;
 use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::hiding;
@@ -99,7 +99,6 @@ enum Strings {
 #[derive(Debug, clap::Args)]
 #[command(
     arg = hiding::no_values(),
-    override_usage = "hprof-cli export [OPTIONS] --output-dir <DIR> <DUMP>...\n       hprof-cli export --schema",
     mut_arg("dump", |dump| dump
         .required(false)
         .required_unless_present("schema")

@@ -129,6 +129,11 @@ fn notes(cx: &RunContext, recorded: &RecordedProfile, args: &SitesArgs) {
             };
             args.input.note(cx, &format!("{about} are estimated from {samples}; live objects are unknown"));
         }
+        Some(Origin::Objects) if !has_traces(recorded.profile.sites.as_ref()) => args.input.note(
+            cx,
+            "the dump has no allocation traces: its objects are counted by class only; `run` and Flight Recorder record \
+             traces",
+        ),
         Some(Origin::Objects) => args.input.note(
             cx,
             "no allocation sites were recorded; they are counted from the objects in the dump, so allocated equals \
@@ -151,12 +156,16 @@ fn columns<'a>(traces: &'a Traces, stack: &StackArgs, of: Option<&Sites>) -> Col
     Columns::new(columns).table(table_columns(of))
 }
 
+/// Returns whether a site has a stack trace. HotSpot assigns trace 1, which is empty, to all objects.
+fn has_traces(sites: Option<&Sites>) -> bool {
+    sites.is_some_and(|sites| sites.rows.iter().any(|site| site.trace.0 > 1))
+}
+
 fn table_columns<'a>(of: Option<&Sites>) -> Vec<TableColumn<'a, RankedSite>> {
     // Counted over objects, allocated equals live: the columns would repeat each other.
     let counted = of.filter(|sites| sites.origin == Origin::Objects);
     let is_sampled = of.is_some_and(|sites| sites.origin == Origin::Sampled);
-    // HotSpot assigns trace 1, which is empty, to all objects.
-    let has_traces = counted.is_none_or(|sites| sites.rows.iter().any(|site| site.trace.0 > 1));
+    let has_traces = counted.is_none() || has_traces(counted);
     let mut shown = vec![columns::rank_in_table(|row: &RankedSite| row.rank)];
     shown.extend(columns::percents_in_table(
         |row: &RankedSite| row.self_percent,

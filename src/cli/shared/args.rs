@@ -417,15 +417,15 @@ impl LayoutArgs {
     }
 }
 
-/// Options for showing the answer; `MARKDOWN` adds the format for tickets.
+/// Options for showing the answer.
 #[derive(Debug, Args)]
-pub(crate) struct Output<const MARKDOWN: bool = false> {
+pub(crate) struct Output {
     /// Output format
     #[arg(
         short,
         long,
         value_name = "FORMAT",
-        value_parser = keys(if MARKDOWN { FORMATS } else { DATA_FORMATS }),
+        value_parser = keys(FORMATS),
         default_value = "table",
         help_heading = "Output"
     )]
@@ -436,10 +436,15 @@ pub(crate) struct Output<const MARKDOWN: bool = false> {
     pub(crate) color: ColorArg,
 }
 
-impl<const MARKDOWN: bool> Output<MARKDOWN> {
+impl Output {
     /// Returns the format for rows.
     pub(crate) fn format(&self) -> Format {
         self.format.of_rows()
+    }
+
+    /// Returns the format, with rows in `format`, which is one of [`RunContext::for_each_format`].
+    pub(crate) fn with_rows_in(&self, format: Format) -> OutputFormat {
+        self.format.with_rows_in(format)
     }
 
     /// Returns the text for a result without rows. Markdown contains the line that otherwise is printed only to stderr, as
@@ -454,13 +459,25 @@ impl<const MARKDOWN: bool> Output<MARKDOWN> {
     }
 }
 
+/// Format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutputFormat {
     Rows(Format),
     Markdown,
 }
 
+impl From<Format> for OutputFormat {
+    fn from(format: Format) -> Self {
+        Self::Rows(format)
+    }
+}
+
 impl OutputFormat {
+    /// Returns Markdown if that is the format, otherwise rows in `format`.
+    pub(crate) fn with_rows_in(self, format: Format) -> Self {
+        if self == Self::Markdown { self } else { Self::Rows(format) }
+    }
+
     /// Returns the format for rows; Markdown contains the same as a table.
     pub(crate) fn of_rows(self) -> Format {
         match self {
@@ -470,9 +487,9 @@ impl OutputFormat {
     }
 }
 
-/// Values of `--format`.
+/// Values of `--format` of `export`, which shows the files that it writes.
 pub(crate) const DATA_FORMATS: &[Keyword<OutputFormat>] = &[TABLE, JSON, CSV];
-/// Values of `--format` for results with few rows.
+/// Values of `--format`.
 const FORMATS: &[Keyword<OutputFormat>] =
     &[TABLE, JSON, CSV, ("markdown", OutputFormat::Markdown, "Markdown, to paste into a ticket")];
 const TABLE: Keyword<OutputFormat> = ("table", OutputFormat::Rows(Format::Table), "Human-readable table");

@@ -17,7 +17,7 @@ use hprof_report::json::DumpHeader;
 use hprof_report::markdown;
 use hprof_report::table::Style;
 
-use super::args::{Input, Output};
+use super::args::{Input, Output, OutputFormat};
 use super::context::RunContext;
 use super::{output, spool};
 use crate::cli::Outcome;
@@ -39,11 +39,11 @@ pub(crate) trait AnswerSource {
     }
 
     /// Shows a result on stdout. Returns the number of rows.
-    fn show<R, const MARKDOWN: bool>(
+    fn show<R>(
         &self,
         cx: &RunContext,
         command: &str,
-        output: &Output<MARKDOWN>,
+        output: &Output,
         answer: Answer<'_, R>,
     ) -> anyhow::Result<u64>
     where
@@ -53,21 +53,18 @@ pub(crate) trait AnswerSource {
     }
 
     /// Shows a result like [`AnswerSource::show`], but in one of the formats of [`RunContext::for_each_format`].
-    fn show_in<R, const MARKDOWN: bool>(
+    fn show_in<R>(
         &self,
         cx: &RunContext,
         command: &str,
-        output: &Output<MARKDOWN>,
+        output: &Output,
         format: Format,
         answer: Answer<'_, R>,
     ) -> anyhow::Result<u64>
     where
         Self: Sized,
     {
-        if output.is_markdown() {
-            return self.show_markdown(cx, answer);
-        }
-        self.show_as(cx, command, format, output::style(cx, output), answer)
+        self.show_as(cx, command, output.with_rows_in(format), output::style(cx, output), answer)
     }
 
     /// Shows a result on stdout as Markdown. Returns the number of rows.
@@ -78,18 +75,22 @@ pub(crate) trait AnswerSource {
         answer.with_erased(|answer| show_markdown(cx, self, answer))
     }
 
-    /// Shows a result like [`AnswerSource::show`], for a command whose `--format` has more values than [`Format`].
+    /// Shows a result like [`AnswerSource::show`], for a command whose `--format` has values of its own.
     fn show_as<R>(
         &self,
         cx: &RunContext,
         command: &str,
-        format: Format,
+        format: impl Into<OutputFormat>,
         style: Style,
         answer: Answer<'_, R>,
     ) -> anyhow::Result<u64>
     where
         Self: Sized,
     {
+        let format = match format.into() {
+            OutputFormat::Markdown => return self.show_markdown(cx, answer),
+            OutputFormat::Rows(format) => format,
+        };
         answer.with_erased(|answer| show_erased(cx, self, command, format, style, answer))
     }
 

@@ -32,7 +32,7 @@ pub(super) fn show(
     cx: &RunContext,
     session: &Session,
     found: &ThreadGroups,
-    format: Format,
+    format: OutputFormat,
     style: Style,
     (shown, most_frames, filters): (Locals, usize, String),
 ) -> anyhow::Result<()> {

@@ -64,7 +64,7 @@ pub(super) fn show(
     cx: &RunContext,
     session: &Session,
     found: &FoundThreads,
-    format: Format,
+    format: OutputFormat,
     style: Style,
     stacks: Option<Locals>,
 ) -> anyhow::Result<()> {

@@ -47,16 +47,21 @@ const DEFAULT_TOP_STARTED: usize = 50;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ThreadsFormat {
     /// A format that all commands have.
-    Rows(Format),
+    Rows(OutputFormat),
     /// The format of a thread dump.
     ThreadDump,
 }
 
 /// Values of `--format`.
 const FORMAT: &[Keyword<ThreadsFormat>] = &[
-    ("table", ThreadsFormat::Rows(Format::Table), "Human-readable table"),
-    ("json", ThreadsFormat::Rows(Format::Json), "One JSON document"),
-    ("csv", ThreadsFormat::Rows(Format::Csv), "Comma-separated values with a header line"),
+    ("table", ThreadsFormat::Rows(OutputFormat::Rows(Format::Table)), "Human-readable table"),
+    ("json", ThreadsFormat::Rows(OutputFormat::Rows(Format::Json)), "One JSON document"),
+    (
+        "csv",
+        ThreadsFormat::Rows(OutputFormat::Rows(Format::Csv)),
+        "Comma-separated values with a header line",
+    ),
+    ("markdown", ThreadsFormat::Rows(OutputFormat::Markdown), "Markdown, to paste into a ticket"),
     ("text", ThreadsFormat::ThreadDump, "Thread dump in the format of jstack"),
 ];
 
@@ -188,7 +193,7 @@ fn of_recording(cx: &RunContext, args: &ThreadsArgs) -> anyhow::Result<Outcome> 
         args.sort.is_some() == sort_by.is_some(),
         "started threads are sorted by serial or name; use --sort serial or --sort name"
     );
-    let top = limit(args.top, format, DEFAULT_TOP_STARTED);
+    let top = limit(args.top, format.of_rows(), DEFAULT_TOP_STARTED);
     let question = started_threads::StartedThreadQuery { name: args.thread.clone(), sort_by, top };
     started::run(cx, &args.input, &question, format, cx.style(args.color))
 }
@@ -213,7 +218,7 @@ fn of_heap(cx: &RunContext, args: &ThreadsArgs) -> anyhow::Result<Outcome> {
         _ => None,
     };
     let (format, which) = match args.format {
-        ThreadsFormat::Rows(format) => (format, ThreadScope::All),
+        ThreadsFormat::Rows(format) => (format.of_rows(), ThreadScope::All),
         ThreadsFormat::ThreadDump => (Format::Json, ThreadScope::Alive),
     };
     let has_stacks = |format| format != Format::Table || args.stack || args.locals || args.depth.is_some();
@@ -239,9 +244,9 @@ fn of_heap(cx: &RunContext, args: &ThreadsArgs) -> anyhow::Result<Outcome> {
     let (session, threads) = heap::ask(cx, input, &question)?;
     match args.format {
         ThreadsFormat::Rows(format) => {
-            cx.for_each_format(format, |cx, format| {
-                let stacks = has_stacks(format).then_some(locals);
-                heap::show(cx, &session, &threads, format, cx.style(args.color), stacks)
+            cx.for_each_format(format.of_rows(), |cx, rows| {
+                let stacks = has_stacks(rows).then_some(locals);
+                heap::show(cx, &session, &threads, format.with_rows_in(rows), cx.style(args.color), stacks)
             })?;
         }
         ThreadsFormat::ThreadDump => heap::show_text(cx, &session, &threads, locals)?,
@@ -279,15 +284,16 @@ fn of_groups(
         anyhow::bail!("--format text is a thread dump, which has no groups; use table, json or csv")
     };
     let is_short = args.depth.is_none() && !args.stack;
-    let depth = match (args.depth, format) {
+    let depth = match (args.depth, format.of_rows()) {
         (None, Format::Table) if is_short => Some(DEFAULT_DEPTH_OF_GROUPS),
         (depth, _) => depth.filter(|depth| *depth > 0),
     };
     let input = &args.input.input;
     let question = ThreadQuery { depth, ..question };
     let (session, found) = groups::ask(cx, input, &question)?;
-    cx.for_each_format(format, |cx, format| {
+    cx.for_each_format(format.of_rows(), |cx, rows| {
         let frames = if is_short { DEFAULT_DEPTH_OF_GROUPS } else { usize::MAX };
+        let format = format.with_rows_in(rows);
         groups::show(cx, &session, &found, format, cx.style(args.color), (locals, frames, filters(args)))
     })?;
     if found.rows.is_empty() && !input.quiet {

@@ -15,7 +15,7 @@ pub(super) fn run(
     cx: &RunContext,
     input: &RecordedInput,
     question: &StartedThreadQuery,
-    format: Format,
+    format: OutputFormat,
     style: Style,
 ) -> anyhow::Result<Outcome> {
     let recorded = input.open(cx, Want::default())?;

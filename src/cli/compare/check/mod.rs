@@ -40,9 +40,6 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// dump is damaged, unless --allow-damaged is given. The exit code is 2 if rules are invalid or a dump cannot be read,
 /// else 1 if a rule failed, else 3 if a dump is damaged, else 0.
 #[derive(Debug, clap::Args)]
-#[command(
-    override_usage = "hprof-cli check [OPTIONS] --rules <FILE> <DUMP>...\n       hprof-cli check --init [-o <FILE>] <DUMP>"
-)]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     input: SeveralInput,
@@ -89,7 +86,7 @@ pub(crate) struct CheckArgs {
     out: Option<PathBuf>,
 
     #[command(flatten)]
-    output: Output<true>,
+    output: Output,
 }
 
 pub(crate) fn run(cx: &RunContext, args: &CheckArgs) -> anyhow::Result<Outcome> {

@@ -115,7 +115,7 @@ pub(crate) struct DiffArgs {
     stack: StackArgs,
 
     #[command(flatten)]
-    output: Output<true>,
+    output: Output,
 }
 
 pub(crate) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {

@@ -380,6 +380,12 @@ pub(super) fn row_schema() -> Vec<ResultSchema> {
             suggestion_columns().fields(),
         ),
         schema("CSV", "A row is a field or element.", part_columns("field").fields(), Vec::new()),
+        schema(
+            "CSV of a collection",
+            "A row is an element of the list, set or other collection, or an entry of the map.",
+            entry_columns(collections::CollectionKind::Map).fields(),
+            Vec::new(),
+        ),
         schema("CSV with `--as hex` or `--as text`", "One row.", data_columns().fields(), Vec::new()),
     ]
 }

@@ -13,6 +13,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_input::file::TextFile;
 use hprof_query::frameworks::{FrameworkDescription, KnownFrameworks};
 use hprof_query::naming::suggestions;
+use hprof_query::objects::collections::CollectionKind;
 use hprof_query::paths::steps::View;
 use hprof_query::recordings::profile::text::show as text_show;
 use hprof_query::show::{self, ClassCandidate, ClassFound, Data, Referrer, Shower, ShownObject, ShownPart};
@@ -262,12 +263,14 @@ fn of_binary(
     let shower = shower(&session.dump()?);
     let length = looked.first().and_then(|looked| looked.shown.length);
     let mut looked = looked.into_iter();
-    let mut is_cut = false;
+    let (mut is_cut, mut has_more) = (false, false);
     cx.for_each_format(args.output.format(), |cx, format| {
         let Some(looked) = looked.next() else { return Ok(()) };
         let ObjectPreview { shown, parts, rest, referrers, more_referrers } = looked;
         let data = data(args, format, &shower, index)?;
         is_cut |= data.as_ref().is_some_and(|(_, is_cut)| *is_cut);
+        // A table says so itself.
+        has_more |= format != Format::Table && shown.contents.as_ref().is_some_and(|held| held.has_more);
         let data = data.map(|(data, _)| data);
         let encoded = data.as_ref().map(|data| encode_array(args, data)).transpose()?;
         let elements = || shower.elements(index, rest.start, rest.end);
@@ -289,6 +292,10 @@ fn of_binary(
     if is_cut {
         let shown = group_digits(MAX_BYTES);
         args.input.note(cx, &format!("only the first {shown} bytes are shown; --range A..B shows others"));
+    }
+    if has_more && !args.has_range() {
+        let shown = group_digits(MAX_CONTENTS);
+        args.input.note(cx, &format!("only the first {shown} elements are shown; --range A..B shows others"));
     }
     Ok(outcome(cx, args, session, length))
 }
@@ -368,7 +375,7 @@ fn boxed<'a, T>(items: impl Iterator<Item = T> + 'a) -> Box<dyn Iterator<Item = 
     Box::new(items)
 }
 
-/// Shows an object in a format: one row in JSON, its parts in CSV and tables.
+/// Shows an object in a format: one row in JSON; in CSV its fields or elements, or the elements of a collection; in tables both.
 fn write(
     cx: &RunContext,
     args: &ShowArgs,
@@ -391,6 +398,12 @@ fn write(
         }
         (Format::Csv, Some(data)) => {
             let answer = Answer::new(columns::data_columns(), [data.clone()]);
+            source.show_in(cx, "show", &args.output, format, answer)?
+        }
+        (Format::Csv, None) if object.shown.contents.is_some() => {
+            // As in a table, the elements of a collection are what is asked for, not its fields.
+            let entries = object.shown.contents.map(|contents| contents.entries).unwrap_or_default();
+            let answer = Answer::new(columns::entry_columns(CollectionKind::Map), entries);
             source.show_in(cx, "show", &args.output, format, answer)?
         }
         (Format::Csv, None) => {

@@ -2,6 +2,7 @@
 
 mod columns;
 mod complete;
+mod dot_commands;
 mod shell;
 
 use std::io::IsTerminal;
@@ -31,8 +32,9 @@ pub(crate) const EXAMPLES: &str = r#"Examples:
   hprof-cli sql heap.hprof 'SELECT class, count(*), sum(shallow_bytes) FROM objects GROUP BY 1 ORDER BY 3 DESC'
   hprof-cli sql heap.hprof 'SELECT object, path(object) FROM objects WHERE retained_bytes >= 100000000'
   hprof-cli sql heap.hprof 'SELECT text(user), lastAccess FROM "com.acme.Session" ORDER BY 2 LIMIT 10'
-  hprof-cli sql new.hprof --attach old=old.hprof 'SELECT n.name, n.instances - o.instances AS more
-      FROM classes n JOIN old.classes o USING (name) ORDER BY more DESC'
+  hprof-cli sql new.hprof --attach old=old.hprof 'SELECT n.class, n.instances - o.instances AS more
+      FROM classes n JOIN old.classes o USING (class) ORDER BY more DESC'
+  hprof-cli sql heap.hprof '.schema objects'
   hprof-cli sql heap.hprof"#;
 
 /// Default number of rows in a table.
@@ -57,7 +59,7 @@ pub(crate) struct SqlArgs {
     #[command(flatten)]
     input: Input,
 
-    /// Query to run: one SELECT [default: a shell on a terminal, else stdin]
+    /// Query to run: one SELECT, or .tables or .schema [default: a shell on a terminal, else stdin]
     #[arg(value_name = "QUERY", help_heading = "Filter")]
     query: Option<String>,
 
@@ -131,6 +133,9 @@ pub(crate) fn run(cx: &RunContext, args: &SqlArgs) -> anyhow::Result<Outcome> {
         (None, None) if !cx.is_taking() && std::io::stdin().is_terminal() => return shell::run(cx, args),
         (None, None) => query_text::read(cx, std::path::Path::new("-"), MAX_LEN)?,
     };
+    if let Some(commands) = dot_commands::lines(&query) {
+        return run_dot_commands(cx, args, &commands);
+    }
     hiding::note(cx, args.input.quiet);
     let frameworks = args.frameworks.rules(cx)?;
     let recording = recording(cx, args)?;
@@ -146,6 +151,26 @@ pub(crate) fn run(cx: &RunContext, args: &SqlArgs) -> anyhow::Result<Outcome> {
         }
         Err(error) => Err(report_error(cx, &query, error)),
     }
+}
+
+/// Runs commands of the shell that were given instead of a query.
+fn run_dot_commands(cx: &RunContext, args: &SqlArgs, commands: &[&str]) -> anyhow::Result<Outcome> {
+    let (frameworks, recording) = (args.frameworks.rules(cx)?, recording(cx, args)?);
+    let file = recording.as_ref().map(|recording| &recording.file);
+    let (_, dumps) =
+        with_all(cx, &inputs(args)?, Vec::new(), &|opened| dumps(args, (&frameworks, file), opened))?;
+    let mut outcome = Outcome::Fine;
+    for command in commands {
+        let (name, argument) = dot_commands::parts(command);
+        match dot_commands::run(cx, &dumps, (name, argument))? {
+            Some(Outcome::Fine) => {}
+            Some(other) => outcome = other,
+            None => anyhow::bail!(
+                "there is no command .{name} outside of the shell; there are .tables and .schema [TABLE]"
+            ),
+        }
+    }
+    Ok(outcome)
 }
 
 /// Runs the query, and computes the first rows.

@@ -1,6 +1,5 @@
 //! The interactive SQL shell: `hprof-cli sql DUMP` on a terminal.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,16 +9,13 @@ use rustyline::history::FileHistory;
 use rustyline::{Config, Editor};
 
 use crate::cli::Outcome;
-use crate::cli::shared::color::ColorArg;
 use crate::cli::shared::context::RunContext;
-use crate::cli::shared::{messages, output};
+use crate::cli::shared::messages;
 use hprof_index::storage::open_dir::OpenDir;
-use hprof_query::sql::{FUNCTIONS, SqlDump};
-use hprof_query::tables::Definition;
-use hprof_report::{escape, fit};
+use hprof_query::sql::SqlDump;
 
 use super::complete::{Helper, statement};
-use super::{OpenHeap, Sessions, SqlArgs, dumps, inputs, recording, with_all};
+use super::{OpenHeap, Sessions, SqlArgs, dot_commands, dumps, inputs, recording, with_all};
 
 const PROMPT: &str = "sql> ";
 /// Maximum number of lines of the history.
@@ -31,10 +27,11 @@ columns, classes and functions.
   .tables            the tables
   .schema [TABLE]    the columns of a table, or of all; a class is a table:
                      .schema java.lang.Thread
- .timing on|off show how long queries take
-.help show this help
-.quit exit the shell, as Ctrl+D does
+  .timing on|off     show how long queries take
+  .help              show this help
+  .quit              exit the shell, as Ctrl+D does
 Ctrl+C discards the typed text; while a query runs it ends the shell.";
+
 /// Runs the shell until the user exits.
 pub(super) fn run(cx: &RunContext, args: &SqlArgs) -> anyhow::Result<Outcome> {
     let frameworks = args.frameworks.rules(cx)?;
@@ -112,16 +109,14 @@ impl Shell<'_> {
     /// Handles a line: a query, or a dot command.
     fn run_line(&mut self, text: &str) -> anyhow::Result<Next> {
         if let Some(command) = text.strip_prefix('.') {
-            let (name, argument) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
-            let argument = argument.trim().trim_end_matches(';').trim();
-            match (name.trim_end_matches(';'), argument) {
+            let (name, argument) = dot_commands::parts(command);
+            match (name, argument) {
                 ("quit" | "exit" | "q", _) => return Ok(Next::Quit),
-                ("help", _) => print(self.cx, HELP, 0)?,
-                ("tables", _) => self.tables()?,
-                ("schema", table) => self.schema(table.trim_matches('"'))?,
+                ("help", _) => dot_commands::print(self.cx, HELP, 0)?,
                 ("timing", "on") => self.timing = true,
                 ("timing", "off") => self.timing = false,
                 ("timing", _) => self.cx.emit("error", ".timing takes on or off"),
+                _ if dot_commands::run(self.cx, &self.dumps, (name, argument))?.is_some() => {}
                 _ => self.cx.emit("error", &format!("unknown command .{name}; .help lists all commands")),
             }
             return Ok(Next::GoOn);
@@ -140,64 +135,6 @@ impl Shell<'_> {
         }
         Ok(Next::GoOn)
     }
-
-    /// Returns the names and definitions of the tables of all dumps.
-    fn definitions(&self) -> impl Iterator<Item = (String, Definition)> {
-        self.dumps.iter().enumerate().flat_map(|(number, dump)| {
-            let schema = if number == 0 { String::new() } else { format!("{}.", dump.schema()) };
-            dump.definitions().into_iter().map(move |table| (format!("{schema}{}", table.name), table))
-        })
-    }
-
-    fn tables(&self) -> anyhow::Result<()> {
-        let lines: Vec<String> =
-            self.definitions().map(|(name, table)| format!("{name:<12} {}", table.meaning)).collect();
-        print(self.cx, &format!("{}\nand one for each class: \"com.acme.Session\"", lines.join("\n")), 13)
-    }
-
-    fn schema(&self, name: &str) -> anyhow::Result<()> {
-        let mut found: Vec<(String, Definition)> =
-            self.definitions().filter(|(own, _)| name.is_empty() || own.eq_ignore_ascii_case(name)).collect();
-        if found.is_empty() {
-            let class = self.dumps.first().and_then(|dump| dump.definition_of_class(name));
-            found.extend(class.map(|table| (format!("\"{name}\""), table)));
-        }
-        if found.is_empty() {
-            self.cx.emit("error", &format!("no table or class named {name}"));
-            return Ok(());
-        }
-        for (name, table) in found {
-            let lines = table.columns.iter().map(|column| {
-                let null = column.null.as_ref().map(|when| format!("; null if {when}")).unwrap_or_default();
-                format!("  {:<16} {:<8} {}{null}", column.name, column.kind.sql_type(), column.meaning)
-            });
-            print(
-                self.cx,
-                &format!("{name}: {}\n{}", table.meaning, lines.collect::<Vec<_>>().join("\n")),
-                26,
-            )?;
-        }
-        if name.is_empty() {
-            let functions = FUNCTIONS.iter().map(|function| {
-                format!("  {:<28} {}", format!("{}({})", function.name, function.arguments), function.meaning)
-            });
-            print(self.cx, &format!("functions:\n{}", functions.collect::<Vec<_>>().join("\n")), 29)?;
-        }
-        Ok(())
-    }
-}
-
-/// Writes lines to stdout. Text that does not fit the terminal continues on a line indented by `hanging` columns,
-/// where its last column starts.
-fn print(cx: &RunContext, text: &str, hanging: usize) -> anyhow::Result<()> {
-    let mut out = cx.writer();
-    let width = cx.style(ColorArg::Auto).width.map_or(usize::MAX, usize::from);
-    for line in text.split('\n') {
-        for line in fit::wrap(&escape::text(line), width, hanging) {
-            writeln!(out, "{line}")?;
-        }
-    }
-    output::finish(out)
 }
 
 #[cfg(test)]

@@ -48,7 +48,6 @@ static WORDS: LazyLock<Vec<Keyword<&WasteKind>>> = LazyLock::new(|| {
 /// count, except for the kind `unreachable`. The exit code is 1 if nothing is wasted. Builds the index on first use.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("dump", without_dump))]
-#[command(override_usage = "hprof-cli waste [OPTIONS] <DUMP>\n       hprof-cli waste --explain <KIND>")]
 pub(crate) struct WasteArgs {
     #[command(flatten)]
     input: Input,

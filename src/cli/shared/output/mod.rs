@@ -79,7 +79,7 @@ pub(crate) fn finish_if(out: Out<'_>, check: anyhow::Result<()>) -> anyhow::Resu
 }
 
 /// Returns the style of tables on stdout or in the capture. Lines of Markdown are never wrapped.
-pub(crate) fn style<const MARKDOWN: bool>(cx: &RunContext, output: &Output<MARKDOWN>) -> Style {
+pub(crate) fn style(cx: &RunContext, output: &Output) -> Style {
     if output.is_markdown() { Style::default() } else { cx.style(output.color) }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -21,6 +22,8 @@ pub(crate) struct Bar {
     start: Instant,
     wanted: bool,
     shown: AtomicBool,
+    /// Stage with a total that has begun but not advanced: what is read from the index ends without a bar.
+    pending: Mutex<Option<(String, u64)>>,
     /// Receiver of progress that replaces the terminal.
     watcher: Option<Watcher>,
 }
@@ -33,6 +36,7 @@ impl Bar {
             start: Instant::now(),
             wanted: !quiet && std::io::stderr().is_terminal(),
             shown: AtomicBool::new(false),
+            pending: Mutex::default(),
             watcher: cx.watcher.clone(),
         }
     }
@@ -42,6 +46,20 @@ impl Bar {
             self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(RATE));
         }
     }
+
+    /// Shows a stage of which `bytes` of `total` are done, in one step: no state in between is drawn.
+    fn start_at(&self, stage: &str, total: u64, bytes: u64) {
+        let name = stage.replace('{', "{{").replace('}', "}}");
+        let shown = "{wide_bar} {percent:>3}%  {binary_bytes}/{binary_total_bytes}  {binary_bytes_per_sec}";
+        if let Ok(style) = ProgressStyle::with_template(&format!("{name} {shown}")) {
+            self.bar.set_style(style);
+        }
+        self.bar.reset_eta();
+        self.bar.update(|state| {
+            state.set_len(total);
+            state.set_pos(bytes);
+        });
+    }
 }
 
 impl Progress for Bar {
@@ -49,14 +67,14 @@ impl Progress for Bar {
         if let Some(watcher) = &self.watcher {
             return watcher.begin(stage, total);
         }
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        *pending = (total > 0).then(|| (stage.to_owned(), total));
+        if total > 0 {
+            return;
+        }
         self.bar.reset();
-        self.bar.set_length(total);
-        let template = if total > 0 {
-            "{msg} {wide_bar} {percent:>3}%  {binary_bytes}/{binary_total_bytes}  {binary_bytes_per_sec}"
-        } else {
-            "{msg}"
-        };
-        if let Ok(style) = ProgressStyle::with_template(template) {
+        self.bar.set_length(0);
+        if let Ok(style) = ProgressStyle::with_template("{msg}") {
             self.bar.set_style(style);
         }
         self.bar.set_message(stage.to_owned());
@@ -81,7 +99,10 @@ impl Progress for Bar {
         if let Some(watcher) = &self.watcher {
             return watcher.advance(bytes);
         }
-        self.bar.inc(bytes);
+        match self.pending.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some((stage, total)) => self.start_at(&stage, total, bytes),
+            None => self.bar.inc(bytes),
+        }
         self.show_if_late();
     }
 

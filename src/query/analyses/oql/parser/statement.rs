@@ -103,6 +103,11 @@ impl Parser<'_> {
             if self.eat_word("as") {
                 name = match (self.peek(), self.name_at(0)) {
                     (TokenKind::Text(text), _) => lexer::unescape(text),
+                    // No clause could use it: `ORDER BY objects` begins with a keyword.
+                    (_, Some(name)) if is_keyword(name) => {
+                        let text = format!("{name} is a keyword and cannot name a column; use another name");
+                        return Err(OqlError::new(self.start(), text));
+                    }
                     (_, Some(name)) => name.to_owned(),
                     _ => return Err(self.expected_error("a name for the column")),
                 };

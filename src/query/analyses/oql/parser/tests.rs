@@ -81,6 +81,8 @@ fn errors_point_at_their_place() {
     assert_eq!(wrong("SELECT * FROM x s WHERE (s.a = 1").0, 32);
     assert_eq!(wrong("SELECT * FROM WHERE").0, 14);
     assert_eq!(wrong("SELECT s @length FROM x s").0, 9);
+    // `ORDER BY objects` would begin with a keyword.
+    assert_eq!(wrong("SELECT count(*) AS objects FROM x").0, 19);
 }
 
 #[test]
