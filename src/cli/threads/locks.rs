@@ -26,7 +26,7 @@ pub(super) fn show(
     cx: &RunContext,
     session: &Session,
     found: &Locks,
-    format: Format,
+    format: OutputFormat,
     (style, top): (Style, Option<usize>),
 ) -> anyhow::Result<()> {
     let summary = session.heap.summary();

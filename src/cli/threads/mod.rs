@@ -310,14 +310,9 @@ fn of_locks(cx: &RunContext, args: &ThreadsArgs) -> anyhow::Result<Outcome> {
     };
     let input = &args.input.input;
     let (session, found) = locks::ask(cx, input)?;
-    cx.for_each_format(format, |cx, format| {
-        locks::show(
-            cx,
-            &session,
-            &found,
-            format,
-            (cx.style(args.color), limit(args.top, format, DEFAULT_TOP)),
-        )
+    cx.for_each_format(format.of_rows(), |cx, rows| {
+        let top = limit(args.top, rows, DEFAULT_TOP);
+        locks::show(cx, &session, &found, format.with_rows_in(rows), (cx.style(args.color), top))
     })?;
     if !input.quiet {
         locks::notes(cx, &found);
