@@ -69,6 +69,10 @@ pub fn sniff(bytes: &[u8]) -> FileKind {
             _ => FileKind::MangledHprof,
         };
     }
+    // The file ends within the version.
+    if bytes.starts_with(b"JAVA PROFILE") && b"JAVA PROFILE 1.0".starts_with(bytes) {
+        return FileKind::Hprof;
+    }
     // The length-prefixed magic of a PHD file is Java's modified UTF-8.
     if head.windows(18).take(4).any(|window| window == b"portable heap dump") {
         return FileKind::Phd;

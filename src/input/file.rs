@@ -215,15 +215,19 @@ impl TextFile {
     /// # Errors
     /// Errors of [`MappedFile::open`].
     pub fn open(path: &Path) -> Result<Option<Self>, OpenError> {
-        let map = MappedFile::open(path)?;
+        Ok(Self::from_map(&MappedFile::open(path)?))
+    }
+
+    /// Returns the text report in a file that is open, if it looks like one.
+    pub fn from_map(map: &MappedFile) -> Option<Self> {
         // Text reports in archives are not supported.
         let compression = Compression::detect(map.bytes()).filter(|compression| !compression.is_archive());
         let looks = match compression {
             None => sniff::sniff(map.bytes()),
             Some(compression) => sniff::sniff(&compression.peek(map.bytes(), 4096).0),
         };
-        let file = Self { path: path.to_owned(), compression, len: map.stamp().len };
-        Ok((looks == FileKind::HprofText).then_some(file))
+        let file = Self { path: map.path().to_owned(), compression, len: map.stamp().len };
+        (looks == FileKind::HprofText).then_some(file)
     }
 
     /// Returns the path of the file.

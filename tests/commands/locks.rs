@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::kit::process::{Folder, stderr};
 use serde_json::Value as Json;
 
-const DUMP: &str = "samples/jdk/jdk17-locks.hprof.zst";
+const DUMP: &str = "samples/reports/jdk17-locks.hprof.zst";
 
 fn rows(folder: &Folder) -> Vec<Json> {
     folder.json(&["threads", DUMP, "--locks"])["rows"].as_array().unwrap().clone()
@@ -22,7 +22,7 @@ fn threads(lock: &Json) -> (Option<&str>, BTreeSet<&str>) {
 
 /// The pairs of threads of `Thread.print` of which one waits for what the other holds.
 fn printed_deadlocks() -> BTreeSet<(String, String)> {
-    let text = std::fs::read_to_string("samples/jdk/jdk17-locks.threads.txt").unwrap();
+    let text = std::fs::read_to_string("samples/reports/jdk17-locks.threads.txt").unwrap();
     let mut waiting = String::new();
     let mut pairs = BTreeSet::new();
     for line in text.lines() {

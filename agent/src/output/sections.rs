@@ -80,10 +80,15 @@ impl Output {
         // The old agent compared only live bytes, and omitted sites with the most allocations if all of their objects were
         // dead.
         let allocated = sites.totals.allocated_bytes;
-        let wanted = rows.iter().filter(|(_, counts)| {
+        let is_large = |counts: &SiteCounts| {
             let live = percent(counts.live.bytes, total) >= cutoff * 100.0;
             live || allocated > 0 && percent(counts.allocated.bytes, allocated) >= cutoff * 100.0
-        });
+        };
+        // A site that was large is written once more when it is not, so that readers know.
+        let written = &self.sites;
+        let was_large =
+            |key: &SiteKey| flags.has(SiteFlags::INCREMENTAL) && written.get(key).is_some_and(is_large);
+        let wanted = rows.iter().filter(|(key, counts)| is_large(counts) || was_large(key));
         let mut saturated = 0;
         match self.format() {
             Format::Text => {

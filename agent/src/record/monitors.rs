@@ -110,6 +110,10 @@ impl Monitors {
 
     /// Records that a thread starts to wait for a monitor, to enter it or to be notified.
     pub fn begin_wait(&self, jni: &Jni<'_>, thread: u32, object: Ref<'_>) {
+        // Waits of threads without a number are never read.
+        if thread == 0 {
+            return;
+        }
         let Some(object) = jni.weak(object) else { return };
         // The lock is not held while JNI is called, where a heap dump may suspend the thread.
         let last = lock(&self.awaited).insert(thread, object);
@@ -128,6 +132,7 @@ impl Monitors {
 
     /// Returns the object for which a thread waits, if it started to wait during the recording.
     pub fn awaited_monitor<'j>(&self, jni: &Jni<'j>, thread: u32) -> Option<Ref<'j>> {
+        // The lock is held, because the reference could be deleted meanwhile.
         jni.upgrade(lock(&self.awaited).get(&thread)?)
     }
 

@@ -1,6 +1,7 @@
 //! The options of the HPROF agent on a command line of Java: `-agentlib:hprof=heap=sites,depth=10`.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use super::own_options::has_option;
 use crate::cli::shared::commands::quoted;
@@ -14,6 +15,9 @@ pub(super) fn run_line(words: &[OsString]) -> Option<String> {
         let word = word.to_str()?;
         PREFIXES.iter().find_map(|prefix| word.strip_prefix(prefix))
     })?;
+    if options == "help" {
+        return Some("agent".to_owned());
+    }
     let (mut line, mut others) = (String::from("run"), Vec::new());
     for option in options.split(',') {
         match option.split_once('=') {
@@ -31,8 +35,10 @@ pub(super) fn run_line(words: &[OsString]) -> Option<String> {
     }
     let is_agent =
         |word: &&OsString| PREFIXES.iter().any(|prefix| word.to_string_lossy().starts_with(prefix));
-    let program = words.iter().filter(|word| !is_agent(word) && *word != "java").map(quoted);
+    let is_java = |word: &&OsString| Path::new(word).file_name().is_some_and(|name| name == "java");
+    let java = words.first().filter(is_java);
+    let program = words.iter().skip(usize::from(java.is_some())).filter(|word| !is_agent(word)).map(quoted);
     let program: Vec<String> = program.collect();
     let program = if program.is_empty() { "-jar APP.jar".to_owned() } else { program.join(" ") };
-    Some(format!("{line} -- java {program}"))
+    Some(format!("{line} -- {} {program}", java.map_or("java".to_owned(), quoted)))
 }

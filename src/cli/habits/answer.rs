@@ -1,6 +1,6 @@
 //! The line that answers here what a line asks of another tool.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::given::{ForeignLine, command_named, tool_named};
 use super::names::{Habit, habit};
 use super::own_options::has_option;
 use crate::cli::NAMES;
-use crate::cli::shared::commands::quoted;
+use crate::cli::shared::commands::{quoted, quoted_path};
 
 /// Words of a line that are replaced by what the user gave.
 const PLACEHOLDERS: &[&str] =
@@ -37,7 +37,7 @@ pub(in crate::cli) fn translation(words: &[OsString]) -> Option<String> {
         return None;
     }
     // `jfr summary rec.jfr`
-    if given.tool.is_some() && given.command.is_none() {
+    if given.tool.is_some_and(|tool| tool.names.contains(&"jfr")) && given.command.is_none() {
         let own = words.iter().position(|word| NAMES.iter().any(|name| word == *name));
         if let Some(line) = own.and_then(|at| words.get(at..)) {
             return Some(format!("hprof-cli {}", line.iter().map(quoted).collect::<Vec<_>>().join(" ")));
@@ -99,23 +99,23 @@ pub(in crate::cli) fn is_recording(path: &Path) -> bool {
 
 /// Returns the line with what the user gave, and with the options that its command has.
 fn with_options(given: &ForeignLine, template: String) -> String {
+    // In the template, not in the names of files.
+    let is_live = given.options.iter().any(|(name, _)| name == "--live");
+    let template = if is_live { template.replace(" --all", "") } else { template };
     let command = template.split(' ').next().unwrap_or_default().to_owned();
     let out = |dumps: usize| {
         let out = given.output(dumps)?;
         // A flame graph is an SVG.
         let name = out.to_str().filter(|_| command == "flamegraph").and_then(|out| out.strip_suffix(".html"));
-        Some(name.map_or_else(|| quoted(out), |name| quoted(&format!("{name}.svg"))))
+        let file = |out: &OsStr| quoted_path(Path::new(out));
+        Some(name.map_or_else(|| file(out), |name| file(OsStr::new(&format!("{name}.svg")))))
     };
     let value = |word: &str| match word {
         "OUT" => out(usize::from(template.contains("DUMP"))),
         _ => given.value(word),
     };
     let mut line = fill(&template, &value);
-    let is_live = given.options.iter().any(|(name, _)| name == "--live");
-    if is_live {
-        line = line.replace(" --all", "");
-    }
-    if line.contains(" && ") {
+    if template.contains(" && ") {
         return line;
     }
     for (name, value) in &given.options {
@@ -141,12 +141,14 @@ fn fill(template: &str, value: &dyn Fn(&str) -> Option<String>) -> String {
     let mut line = String::new();
     for (number, part) in template.split(['{', '}']).enumerate() {
         let (text, is_whole) = fill_part(part, value);
-        // The parts at odd positions are in braces.
-        if number % 2 == 0 || is_whole {
-            line.push_str(&text);
+        // The parts at odd positions are in braces, and those around them have a space each.
+        match number % 2 {
+            0 if line.ends_with(' ') => line.push_str(text.trim_start()),
+            1 if !is_whole => {}
+            _ => line.push_str(&text),
         }
     }
-    line.split("  ").collect::<Vec<_>>().join(" ").trim_end().to_owned()
+    line.trim_end().to_owned()
 }
 
 /// Returns the text with its placeholders replaced, and whether all of them have a value.

@@ -74,7 +74,9 @@ pub(in crate::cli) fn mistake(words: &[OsString], command: &clap::Command) -> Op
         let hint = format!("hprof-cli dump {} -o heap.hprof && {}", first.display(), as_line(&line));
         return Some(Mistake { error, hint });
     }
-    if name == "dump" && is_dump(first) && first != "-" && Path::new(first).is_file() {
+    // Names of processes may be those of files, too.
+    let is_named_dump = [".hprof", ".jfr"].iter().any(|ending| first.to_string_lossy().contains(ending));
+    if name == "dump" && is_named_dump && Path::new(first).is_file() {
         let error = format!("{} is a file; `dump` dumps the heap of a running JVM", first.display());
         return Some(Mistake { error, hint: as_line(&["overview".into(), first.clone()]) });
     }
@@ -127,7 +129,11 @@ fn is_single_dash(word: &str, command: &clap::Command) -> bool {
 fn format_as_file<'w>(texts: &'w [String], command: &clap::Command) -> Option<(usize, &'w str)> {
     let formats = option(command, "format")?.get_possible_values();
     option(command, "output").filter(|output| output.get_short() == Some('o'))?;
-    let at = texts.iter().position(|word| word == "-o" || word == "--output")?;
+    let mut before = texts.iter().take_while(|word| *word != "--");
+    let at = before.position(|word| word == "-o" || word == "--output")?;
+    if texts.iter().any(|word| word == "-f" || word.starts_with("--format")) {
+        return None;
+    }
     let format = format_named(texts.get(at + 1)?)?;
     formats.iter().any(|one| one.matches(format, true)).then_some((at, format))
 }
@@ -163,6 +169,8 @@ fn with_word_placed(
     let (_, extra) = WORDS_BEHIND.iter().find(|(name, _)| *name == command.get_name())?;
     let mut line = words.to_vec();
     match *extra {
+        // The output would replace it.
+        Extra::Option("--output") if Path::new(wrong).exists() => return None,
         Extra::Option(option) => {
             let word = line.remove(at);
             let word = match command.get_name() {

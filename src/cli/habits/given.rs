@@ -6,7 +6,7 @@ use std::path::Path;
 use super::flags::{ForeignOption, OPTIONS, Role, Strength};
 use super::names::{FAMILIES, Habit, NAMES, TOOLS};
 use super::own_options::{self, OwnOption};
-use crate::cli::shared::commands::quoted;
+use crate::cli::shared::commands::{quoted, quoted_path};
 
 /// Packages of Eclipse MAT's commands.
 const PACKAGES: &[&str] = &["org_eclipse_mat_api:", "org_eclipse_mat_hprof:"];
@@ -78,7 +78,8 @@ pub(super) fn is_process(word: &OsStr) -> bool {
 
 fn is_object(word: &str) -> bool {
     let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
-    digits.is_some_and(|digits| digits.starts_with(|c: char| c.is_ascii_hexdigit()))
+    let digits = digits.and_then(|digits| digits.split('[').next());
+    digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 /// Returns whether a word names a dump or a recording: a file, or a name that only such files have.
@@ -168,6 +169,10 @@ impl ForeignLine {
             // Only hprof-analyzer takes a log of the collector.
             self.tool = self.tool.or_else(|| tool_named("hprof_analyzer"));
         } else if OTHER_FILES.iter().any(|end| text.ends_with(end)) {
+            // An existing file is read, whatever for: writing would destroy it.
+            if Path::new(word).exists() {
+                return;
+            }
             self.out.get_or_insert_with(|| word.to_owned());
         } else if is_process(word) {
             self.process.get_or_insert_with(|| text.to_owned());
@@ -302,16 +307,18 @@ impl ForeignLine {
 
     /// Returns the file to write: the first that is no dump, or the dump behind the first `dumps` ones.
     pub(super) fn output(&self, dumps: usize) -> Option<&OsString> {
-        self.out.as_ref().or_else(|| self.dumps.get(dumps))
+        let behind = self.dumps.get(dumps).filter(|file| !Path::new(file).exists());
+        self.out.as_ref().or(behind)
     }
 
     /// Returns what the user gave for a placeholder of a line, quoted for a shell.
     pub(super) fn value(&self, placeholder: &str) -> Option<String> {
-        let dump = |at: usize| self.dumps.get(at).map(quoted);
+        let file = |file: &OsString| quoted_path(Path::new(file));
+        let dump = |at: usize| self.dumps.get(at).map(file);
         let text = || self.texts.first().map(quoted);
         match placeholder {
             "DUMP" => dump(0),
-            "OLD" => self.old.as_ref().map(quoted).or_else(|| dump(0).filter(|_| self.dumps.len() > 1)),
+            "OLD" => self.old.as_ref().map(file).or_else(|| dump(0).filter(|_| self.dumps.len() > 1)),
             "NEW" => {
                 if self.old.is_some() || self.dumps.len() == 1 {
                     dump(0)
@@ -319,8 +326,8 @@ impl ForeignLine {
                     dump(1)
                 }
             }
-            "OBJECT" => self.objects.first().cloned(),
-            "OBJECT|CLASS" => self.objects.first().cloned().or_else(text),
+            "OBJECT" => self.objects.first().map(quoted),
+            "OBJECT|CLASS" => self.objects.first().map(quoted).or_else(text),
             "CLASS" | "TEXT" => text(),
             "PID" => self.process.as_ref().map(quoted),
             _ => None,

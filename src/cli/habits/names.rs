@@ -289,7 +289,7 @@ pub(super) const NAMES: &[Habit] = &[
     habit(&["deobfuscate_hprof", "deobfuscate"], "overview DUMP")
         .remark("no command reads a mapping of ProGuard"),
     habit(&["neo4j", "parquet"], "export DUMP --output-dir DIR"),
-    habit(&["repair", "restore", "salvage", "merge"], "recover DUMP -o OUT"),
+    habit(&["repair", "restore", "salvage"], "recover DUMP -o OUT"),
     habit(&["assemble", "disassemble"], "overview DUMP")
         .recording("summary DUMP")
         .remark("no command takes recordings apart or puts them together"),

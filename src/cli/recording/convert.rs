@@ -9,7 +9,7 @@ use clap::ValueEnum;
 
 use hprof_index::{Error, Quiet};
 use hprof_input::file::TextFile;
-use hprof_input::text_dump::{TextDump, TextDumpOutcome};
+use hprof_input::text_dump::{TextDump, TextDumpError, TextDumpOutcome};
 use hprof_query::recordings::profile::Origin;
 use hprof_query::recordings::profile::binary::{self, Want};
 use hprof_query::recordings::profile::flight::SampleEvent;
@@ -31,9 +31,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli convert heap.hprof --sections heap | zstd > heap.txt.zst
   hprof-cli convert java.hprof.txt -o heap.hprof";
 
-/// Convert a dump or recording to the HPROF agent's text report, or a text report to a dump
+/// Convert a dump to the agent's text report, or a text to a dump
 ///
-/// Writes threads, traces, the heap dump, allocation sites and CPU samples in the format of the agent of JDK 5 to 8
+/// Of a dump or recording, writes threads, traces, the heap dump, sites and CPU samples in the format of the agent of JDK 5 to 8
 /// (java.hprof.txt), so that tools for its reports can read them. The text is streamed. Dumps of HotSpot contain no
 /// allocation sites; SITES is then computed from the objects. For a recording of Flight Recorder, SITES contains
 /// allocated bytes estimated from its samples.
@@ -215,7 +215,11 @@ fn of_text(cx: &RunContext, args: &ConvertArgs, text: &TextFile) -> anyhow::Resu
                 "a binary dump is not written to a terminal; name a file with -o FILE.hprof"
             );
             let dump = TextDump::read(text, args.run, &bar).with_context(cannot)?;
-            let outcome = dump.write(&mut out, &bar).with_context(cannot)?;
+            let outcome = dump.write(&mut out, &bar).map_err(|error| match error {
+                // A reader that has seen enough is no failure.
+                TextDumpError::Write(error) => error.into(),
+                error => anyhow::Error::from(error).context(cannot()),
+            })?;
             out.flush()?;
             outcome
         }

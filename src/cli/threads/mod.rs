@@ -186,7 +186,9 @@ pub(crate) fn run(cx: &RunContext, args: &ThreadsArgs) -> anyhow::Result<Outcome
 
 fn of_recording(cx: &RunContext, args: &ThreadsArgs) -> anyhow::Result<Outcome> {
     let ThreadsFormat::Rows(format) = args.format else {
-        anyhow::bail!("--format text is a thread dump, which started threads are not; use table, json or csv")
+        anyhow::bail!(
+            "--format text is a thread dump, which started threads are not; use table, json, csv or markdown"
+        )
     };
     let sort_by = args.sort.and_then(|(_, sort)| sort);
     anyhow::ensure!(
@@ -281,7 +283,7 @@ fn of_groups(
     locals: Locals,
 ) -> anyhow::Result<Outcome> {
     let ThreadsFormat::Rows(format) = args.format else {
-        anyhow::bail!("--format text is a thread dump, which has no groups; use table, json or csv")
+        anyhow::bail!("--format text is a thread dump, which has no groups; use table, json, csv or markdown")
     };
     let is_short = args.depth.is_none() && !args.stack;
     let depth = match (args.depth, format.of_rows()) {
@@ -306,7 +308,9 @@ fn of_groups(
 
 fn of_locks(cx: &RunContext, args: &ThreadsArgs) -> anyhow::Result<Outcome> {
     let ThreadsFormat::Rows(format) = args.format else {
-        anyhow::bail!("--format text is a thread dump, which has no list of locks; use table, json or csv")
+        anyhow::bail!(
+            "--format text is a thread dump, which has no list of locks; use table, json, csv or markdown"
+        )
     };
     let input = &args.input.input;
     let (session, found) = locks::ask(cx, input)?;

@@ -98,7 +98,7 @@ impl Opening {
     ) -> Result<(Self, Option<Summary>), Error> {
         let dump = MappedFile::open(path)?;
         let bytes = dump.bytes();
-        let form = match (TextFile::open(path)?, Compression::detect(bytes)) {
+        let form = match (TextFile::from_map(&dump), Compression::detect(bytes)) {
             (Some(text), _) => DumpForm::Text(text),
             (None, None) => {
                 Header::parse(bytes).map_err(|error| format_error(path, bytes, error))?;

@@ -163,12 +163,8 @@ fn convert(
     let mut writer = BufWriter::with_capacity(WRITTEN, CopyWriter { copy, len: 0 });
     let written = dump.write(&mut writer, progress).map_err(failed)?;
     writer.flush()?;
-    *note = (written.runs > 1).then(|| {
-        format!(
-            "the text contains {} runs, of which the last is read; `hprof-cli convert --run N` makes a dump of another",
-            written.runs
-        )
-    });
+    *note = (written.runs > 1)
+        .then(|| format!("the text contains {} runs, of which the last is read", written.runs));
     let lines = written.malformed_lines;
     let error = (lines > 0)
         .then(|| format!("{lines} {} of the text could not be parsed", plural(lines, "line", "lines")));

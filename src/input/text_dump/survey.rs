@@ -89,6 +89,8 @@ struct HeapDumpTotals {
 #[derive(Debug, Default)]
 struct Surveyor {
     survey: Survey,
+    /// `true` between the first and the last line of a heap dump.
+    is_in_heap: bool,
     /// Totals of the current heap dump.
     heap: HeapDumpTotals,
     /// Class of the last OBJ line.
@@ -134,6 +136,7 @@ impl Surveyor {
             TextEvent::HeapBegin { objects, bytes, .. } => {
                 self.end_heap();
                 self.survey.heap_dumps.push(HeapDumpSurvey::default());
+                self.is_in_heap = true;
                 self.heap.stated_objects = *objects;
                 self.heap.stated_bytes = *bytes;
             }
@@ -232,7 +235,8 @@ impl Surveyor {
     fn end_heap(&mut self) {
         self.end_entry();
         let heap = std::mem::take(&mut self.heap);
-        let Some(dump) = self.survey.heap_dumps.last_mut() else { return };
+        let Some(dump) = self.survey.heap_dumps.last_mut().filter(|_| self.is_in_heap) else { return };
+        self.is_in_heap = false;
         dump.is_empty = heap.roots + heap.objects == 0 && heap.class_objects.is_empty();
         dump.undefined = heap.used.difference(&heap.defined).copied().collect();
         dump.undefined.sort_unstable();

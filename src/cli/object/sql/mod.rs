@@ -155,6 +155,10 @@ pub(crate) fn run(cx: &RunContext, args: &SqlArgs) -> anyhow::Result<Outcome> {
 
 /// Runs commands of the shell that were given instead of a query.
 fn run_dot_commands(cx: &RunContext, args: &SqlArgs, commands: &[&str]) -> anyhow::Result<Outcome> {
+    anyhow::ensure!(
+        args.output.format() == Format::Table && !cx.is_taking(),
+        ".tables and .schema are printed as text, without --format; `hprof-cli sql --help` lists the tables"
+    );
     let (frameworks, recording) = (args.frameworks.rules(cx)?, recording(cx, args)?);
     let file = recording.as_ref().map(|recording| &recording.file);
     let (_, dumps) =

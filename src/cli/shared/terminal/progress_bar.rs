@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use hprof_index::Progress;
 
@@ -55,8 +55,9 @@ impl Bar {
             self.bar.set_style(style);
         }
         self.bar.reset_eta();
+        let set_length: fn(&mut ProgressState, u64) = ProgressState::set_len;
         self.bar.update(|state| {
-            state.set_len(total);
+            set_length(state, total);
             state.set_pos(bytes);
         });
     }
