@@ -85,10 +85,12 @@ impl Output {
             live || allocated > 0 && percent(counts.allocated.bytes, allocated) >= cutoff * 100.0
         };
         // A site that was large is written once more when it is not, so that readers know.
-        let written = &self.sites;
-        let was_large =
-            |key: &SiteKey| flags.has(SiteFlags::INCREMENTAL) && written.get(key).is_some_and(is_large);
-        let wanted = rows.iter().filter(|(key, counts)| is_large(counts) || was_large(key));
+        let is_incremental = flags.has(SiteFlags::INCREMENTAL);
+        let mut wanted = rows;
+        wanted.retain(|(key, counts)| {
+            is_large(counts) || is_incremental && self.sites.get(key).is_some_and(is_large)
+        });
+        let wanted = wanted.iter();
         let mut saturated = 0;
         match self.format() {
             Format::Text => {
