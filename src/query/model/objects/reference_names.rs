@@ -249,10 +249,10 @@ impl<'a> Edges<'a> {
         let mut is_followed = false;
         self.for_each_reference(from, |kind, id| {
             // Locals are roots, not references.
-            is_followed |= Some(id) == to
-                && !matches!(kind, ReferenceKind::Local { .. })
-                && !(is_weak && is_referent(&kind))
-                && !self.excluded_fields.contains(class, &kind);
+            let is_excluded = matches!(kind, ReferenceKind::Local { .. })
+                || is_weak && is_referent(&kind)
+                || self.excluded_fields.contains(class, &kind);
+            is_followed |= Some(id) == to && !is_excluded;
         });
         is_followed
     }
