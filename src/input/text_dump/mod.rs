@@ -2,11 +2,11 @@
 //!
 //! A text contains references, sizes and names, but no values: in the dump, instances have only fields with references, and
 //! arrays of primitives are filled with zeros. A text does not state which class declares a field, either: it is declared in
-//! the topmost class whose own instances have it ([`classes`]). Sizes are those that the text states: CLASS DUMP contains the
+//! the topmost class whose own instances have it (`classes`). Sizes are those that the text states: CLASS DUMP contains the
 //! size of the first instance, STATED SIZES (a record of this program, which other readers skip) those of all other objects.
 //!
-//! The text is read twice: [`survey`] collects classes and sizes, [`dump_writer`] writes the records. Memory: the classes, 16
-//! bytes for each array, and the frames of all traces.
+//! The text is read twice: `survey` collects classes and sizes, `dump_writer` writes the records. Memory: the classes, 16
+//! bytes for each array and each instance of another size than the first, and the frames of all traces.
 
 mod class_names;
 mod classes;
