@@ -181,16 +181,19 @@ fn a_file_that_cannot_be_written_is_known_before_the_dump_is_read() {
     assert!(std::fs::read_dir(place.path("")).unwrap().count() <= 3, "something is left over");
 }
 
+/// A text becomes a binary dump, not another text.
 #[test]
-fn a_text_is_not_converted_again() {
+fn a_text_is_converted_to_a_binary_dump() {
     let place = Folder::new();
     let own = place.write("own.txt", place.convert(AGENT, &[]).as_bytes());
     for text in ["samples/agent/monitor.txt", "samples/agent/sites.txt.zst", &own] {
-        let output = place.run(&["convert", text, "-o", &place.text("out.txt")]);
+        let output = place.run(&["convert", text, "-o", &place.text("out.hprof")]);
+        assert_eq!((code(&output), output.stdout.len()), (0, 0), "{}", stderr(&output));
+        let bytes = std::fs::read(place.path("out.hprof")).unwrap();
+        assert!(bytes.starts_with(b"JAVA PROFILE 1.0.2\0"));
+        let output = place.run(&["convert", text, "--sections", "sites"]);
         assert_eq!((code(&output), output.stdout.len()), (2, 0));
-        assert!(stderr(&output).contains("is already a text report"), "{}", stderr(&output));
-        assert!(stderr(&output).contains("sites"), "what to do instead: {}", stderr(&output));
-        assert!(!place.path("out.txt").exists());
+        assert!(stderr(&output).contains("omit them"), "{}", stderr(&output));
     }
 }
 

@@ -234,7 +234,8 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
     fn object_array(&mut self, record: ObjectArray<'a>) {
         let wanted = self.elements.clone().unwrap_or(0..record.length);
         if wanted.start == 0 {
-            let class = self.plans.array_class(record.class);
+            // The class that the record states: of JVMPI's dumps that of the elements, as in JVMPI's texts.
+            let class = self.class_number(record.class);
             let size = self.plans.object_array(&record);
             heap_text::array(&mut self.text.made, record.id.0, size, record.trace.0, record.length);
             self.end_of_class(self.texts.class(class), record.class);

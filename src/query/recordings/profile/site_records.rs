@@ -48,7 +48,8 @@ impl SiteRecord {
             (None, Some(name)) => Arc::clone(name),
             (Some(_), Some(name)) if name.ends_with("[]") => Arc::clone(name),
             (Some(BasicType::Object), Some(name)) => format!("{name}[]").into(),
-            (Some(BasicType::Object), None) => format!("{}[]", self.placeholder_name()).into(),
+            (Some(BasicType::Object), None) if self.class_serial == 0 => "<unknown class>[]".into(),
+            (Some(BasicType::Object), None) => format!("<unknown array class {}>", self.class_serial).into(),
             (Some(element), _) => format!("{}[]", element.java_name()).into(),
             (None, None) => self.placeholder_name().into(),
         }
@@ -366,10 +367,10 @@ mod tests {
 
     #[test]
     fn classes_without_a_name() {
-        let row = |array| SiteRecord { class_serial: 9, array, site: Site::default() }.placeholder_name();
-        assert_eq!(row(None), "<unknown class 9>");
-        assert_eq!(row(Some(BasicType::Object)), "<unknown array class 9>");
-        assert_eq!(row(Some(BasicType::Double)), "double[]");
+        let row = |array| SiteRecord { class_serial: 9, array, site: Site::default() }.class_name(None);
+        assert_eq!(&*row(None), "<unknown class 9>");
+        assert_eq!(&*row(Some(BasicType::Object)), "<unknown array class 9>");
+        assert_eq!(&*row(Some(BasicType::Double)), "double[]");
     }
 
     /// The sums that are compared with totals are updated on replacement.
