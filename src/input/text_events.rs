@@ -5,6 +5,37 @@ use std::io;
 use super::file::TextFile;
 use hprof_parser::text::{TextEvent, TextReader};
 
+/// The requested run of a text report does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("run {asked} does not exist: the file contains {}", number_of_runs(*.runs))]
+pub struct NoSuchRun {
+    /// Number of the requested run.
+    pub asked: u32,
+    /// Number of runs in the file.
+    pub runs: u32,
+}
+
+impl NoSuchRun {
+    /// Checks that a file with this number of runs has the requested run, from 1; without one the last is meant.
+    ///
+    /// # Errors
+    /// [`NoSuchRun`].
+    pub fn check(run: Option<u32>, runs: u32) -> Result<(), Self> {
+        match run {
+            Some(asked) if asked == 0 || asked > runs => Err(Self { asked, runs }),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn number_of_runs(runs: u32) -> String {
+    match runs {
+        0 => "none".to_owned(),
+        1 => "one".to_owned(),
+        more => more.to_string(),
+    }
+}
+
 /// Visits all events of a text report with their run number, from 1, and line number; returns the number of runs. A file
 /// contains several runs if the agent appended to it.
 ///

@@ -203,9 +203,7 @@ fn tar() -> Vec<u8> {
 
 #[test]
 fn what_is_no_dump_is_named() {
-    let text: &[u8] = b"JAVA PROFILE 1.0.1, created Thu Jan  1 00:00:00 1970\n\nHeader for -agentlib:hprof";
     for (file, named, advised) in [
-        (text.to_vec(), "text report", "flamegraph"),
         (b"<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title>".to_vec(), "HTML", "download"),
         (b"\n\n<html>".to_vec(), "HTML", "download"),
         (b"\0\x12portable heap dump\0\0\0\x06".to_vec(), "PHD", "MAT"),
@@ -229,6 +227,16 @@ fn what_is_no_dump_is_named() {
             assert_eq!(hprof_cli::advice(&error), Some(advice), "{error}");
         }
     }
+}
+
+#[test]
+fn a_text_report_cut_in_its_header_is_opened_with_a_problem() {
+    let text = b"JAVA PROFILE 1.0.1, created Thu Jan  1 00:00:00 1970\n\nHeader for -agentlib:hprof";
+    let dump = Dump::of(text);
+    let heap = dump.try_open().map_err(|error| error.to_string()).unwrap();
+    assert!(heap.is_text());
+    let problems = problems(heap.summary());
+    assert!(problems.contains("1 line of the text could not be parsed"), "{problems}");
 }
 
 #[test]

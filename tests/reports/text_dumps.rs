@@ -150,12 +150,8 @@ fn recordings_of_texts_survive_the_way_to_a_binary_dump() {
         assert_eq!(code(&output), 0, "{name}: {}", stderr(&output));
         for command in [&["sites"][..], &["traces"], &["cpu"], &["histo"], &["threads", "--started"]] {
             let rows = |file: &str| {
-                let arguments = [command, &[file, "--format", "json", "--quiet"]].concat();
-                let arguments = if command.len() == 2 {
-                    vec![command[0], file, command[1], "--format", "json", "--quiet"]
-                } else {
-                    arguments
-                };
+                let more = &command[1..];
+                let arguments = [&[command[0], file][..], more, &["--format", "json", "--quiet"]].concat();
                 let output = place.run(&arguments);
                 (code(&output), json_rows(&output))
             };

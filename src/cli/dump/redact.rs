@@ -155,9 +155,8 @@ pub(crate) struct WhatGoes {
 
 pub(crate) fn run(cx: &RunContext, args: &RedactArgs) -> anyhow::Result<Outcome> {
     let options = args.what.options()?;
-    let is_file = args.file.as_os_str() != "-" && args.file.is_file();
-    anyhow::ensure!(
-        !is_file || TextFile::open(&args.file).map_err(Error::from)?.is_none(),
+    ensure!(
+        !is_regular_file(&args.file) || TextFile::open(&args.file).map_err(Error::from)?.is_none(),
         "{} is a text report, which has no values; to rename its classes, make a dump of it with `hprof-cli convert FILE -o \
          FILE.hprof`, and redact that",
         args.file.display()
@@ -169,6 +168,11 @@ pub(crate) fn run(cx: &RunContext, args: &RedactArgs) -> anyhow::Result<Outcome>
     }
 }
 
+/// Returns `true` for a file that can be read twice, unlike a pipe.
+fn is_regular_file(path: &Path) -> bool {
+    path.as_os_str() != "-" && path.is_file()
+}
+
 /// Writes the redacted dump.
 fn write(
     cx: &RunContext,
@@ -176,8 +180,7 @@ fn write(
     options: &RedactOptions,
     output: &Path,
 ) -> anyhow::Result<Outcome> {
-    let is_file =
-        args.file.as_os_str() != "-" && std::fs::metadata(&args.file).is_ok_and(|there| there.is_file());
+    let is_file = is_regular_file(&args.file);
     ensure!(
         is_file || !args.prove,
         "--prove reads the dump twice, which needs a regular file; save it to a file first"

@@ -17,7 +17,7 @@ use hprof_report::hprof_text::{ReportHeap, ReportInput, Sections};
 
 use crate::cli::prelude::*;
 use crate::cli::shared::args::LayoutArgs;
-use crate::cli::shared::output::file::OutFile;
+use crate::cli::shared::output::file::{OutFile, directory_of};
 use crate::cli::shared::recording::{RecordedFile, RecordedInput, RecordedProfile};
 use crate::cli::shared::terminal::progress_bar::Bar;
 use hprof_index::storage::free_space::free_bytes;
@@ -233,8 +233,7 @@ fn of_text(cx: &RunContext, args: &ConvertArgs, text: &TextFile) -> anyhow::Resu
 
 /// Returns an error if a dump of about `bytes` bytes does not fit onto the disk: a short text can state long arrays.
 fn ensure_room(output: &Path, bytes: u64) -> anyhow::Result<()> {
-    let dir = output.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let free = free_bytes(dir).map_or(u64::MAX, |(free, _)| free);
+    let free = free_bytes(directory_of(output)).map_or(u64::MAX, |(free, _)| free);
     anyhow::ensure!(
         bytes <= free,
         "cannot write {}: the dump would have {}, and {} are free; name a file on a disk with more space",

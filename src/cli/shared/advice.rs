@@ -8,6 +8,8 @@ use hprof_index::model::problem::ProblemKind;
 use hprof_index::storage::memory::Limit;
 use hprof_input::file::OpenError;
 use hprof_input::packed::Compression;
+use hprof_input::text_dump::TextDumpError;
+use hprof_input::text_events::NoSuchRun;
 use hprof_parser::FormatErrorKind;
 use hprof_parser::sniff::FileKind;
 use hprof_query::dump::doctor::Subject;
@@ -54,12 +56,12 @@ pub(crate) fn for_error(error: &anyhow::Error) -> Option<Cow<'static, str>> {
             _ => return None,
         });
     }
-    match error.downcast_ref::<TextError>() {
-        Some(TextError::NoSuchRun { runs, .. }) if *runs > 1 => {
-            Some(format!("select one with --run 1 to {runs}").into())
-        }
-        _ => None,
-    }
+    let runs = match (error.downcast_ref(), error.downcast_ref()) {
+        (Some(TextError::NoSuchRun(NoSuchRun { runs, .. })), _)
+        | (_, Some(TextDumpError::NoSuchRun(NoSuchRun { runs, .. }))) => *runs,
+        _ => return None,
+    };
+    (runs > 1).then(|| format!("select one with --run 1 to {runs}").into())
 }
 
 /// Returns the name of a memory limit: the option that sets it, or its name in the system.
@@ -267,8 +269,9 @@ mod tests {
         let query = "SELECT allocTrace(s) FROM a s".parse::<hprof_query::oql::Query>();
         let errors = [
             (query.map(|_| ()).unwrap_err().into(), Some("hprof-cli sites")),
-            (TextError::NoSuchRun { asked: 9, runs: 3 }.into(), Some("--run 1 to 3")),
-            (TextError::NoSuchRun { asked: 9, runs: 1 }.into(), None),
+            (TextError::NoSuchRun(NoSuchRun { asked: 9, runs: 3 }).into(), Some("--run 1 to 3")),
+            (TextError::NoSuchRun(NoSuchRun { asked: 9, runs: 1 }).into(), None),
+            (TextDumpError::NoSuchRun(NoSuchRun { asked: 9, runs: 3 }).into(), Some("--run 1 to 3")),
             (Error::Changed("a".into()).into(), Some("run this again")),
             (anyhow::anyhow!("else"), None),
         ];

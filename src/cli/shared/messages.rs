@@ -49,6 +49,13 @@ pub(crate) fn usage(cx: &RunContext, error: &clap::Error) {
     let _ = io::stderr().write_all(lines.as_bytes());
 }
 
+/// Prints all errors except the last, and returns that one.
+pub(crate) fn last_error(cx: &RunContext, mut errors: Vec<String>) -> anyhow::Error {
+    let last = errors.pop().unwrap_or_default();
+    errors.iter().for_each(|error| cx.emit("error", error));
+    anyhow::Error::msg(last)
+}
+
 /// Prints notes about an opened dump.
 pub(crate) fn print_notes(cx: &RunContext, heap: &Heap, quiet: bool) {
     if !quiet {

@@ -10,6 +10,7 @@ use hprof_parser::sniff::{FileKind, sniff};
 use hprof_query::naming::toml_file::{MAX_BYTES, TomlErrors, position};
 
 use super::context::RunContext;
+use super::messages;
 
 /// Reads a file and calls `parse` with its text and its name. `hint` is advice if the file is of another kind.
 ///
@@ -23,11 +24,7 @@ pub(crate) fn read<T>(
 ) -> anyhow::Result<T> {
     let shown = path.display().to_string();
     let text = read_text(path, &shown, hint)?;
-    parse(&text, &shown).map_err(|TomlErrors { mut lines }| {
-        let last = lines.pop().unwrap_or_default();
-        lines.iter().for_each(|line| cx.emit("error", line));
-        anyhow::Error::msg(last)
-    })
+    parse(&text, &shown).map_err(|TomlErrors { lines }| messages::last_error(cx, lines))
 }
 
 fn read_text(path: &Path, shown: &str, hint: &str) -> anyhow::Result<String> {

@@ -178,12 +178,6 @@ impl Summary {
         self
     }
 
-    /// Adds the stated sizes of objects, ascending by ID.
-    pub(crate) fn with_stated_sizes(mut self, sizes: Vec<StatedSizeRow>) -> Self {
-        self.tables.stated_sizes = sizes.into();
-        self
-    }
-
     /// Adds the sums of stated sizes by class.
     pub(crate) fn with_stated_totals(mut self, totals: Vec<StatedTotalRow>) -> Self {
         self.tables.stated_totals = totals.into();
@@ -280,6 +274,21 @@ impl Summary {
     /// Returns `true` if an object is flattened: its fields are part of its only referrer (JEP 401).
     pub fn is_flat(&self, ObjectId(id): ObjectId) -> bool {
         id != 0 && id <= self.facts.last_flat_id.get()
+    }
+
+    /// Returns the classes of primitive arrays that the dump contains, in the order of [`BasicType::PRIMITIVES`].
+    pub(crate) fn primitive_array_classes(&self) -> [Option<ClassNumber>; 8] {
+        BasicType::PRIMITIVES.map(|element| {
+            let is_of_kind = |class: &ClassRow| class.kind() == ClassKind::PrimitiveArray(element);
+            let mut classes = self.numbered_classes();
+            classes.find(|(_, class)| is_of_kind(class) && class.objects.get() > 0).map(|(number, _)| number)
+        })
+    }
+
+    /// Returns the array classes by the class ID that arrays state, where it is that of their elements' class, or 0 (JVMPI).
+    pub(crate) fn element_array_classes(&self) -> ClassIds {
+        let rows = self.tables.element_arrays.iter();
+        rows.map(|row| (row.element.into(), ClassNumber(row.class.get()))).collect()
     }
 
     /// Returns `true` if the dump was made from a text report, which states the sizes of objects but no values.

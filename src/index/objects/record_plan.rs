@@ -7,7 +7,7 @@ use hprof_values::{BasicType, ObjectId, be_u32};
 use crate::layout::fit;
 use crate::layout::sizes::Sizes;
 use crate::model::summary::{ClassNumber, Summary};
-use crate::model::tables::{ClassKind, ClassRow};
+use crate::model::tables::ClassRow;
 use crate::storage::id_map::IdMap;
 
 /// Offsets of references in the instances of a class, and their size.
@@ -62,20 +62,14 @@ pub struct RecordPlans<'a> {
 impl<'a> RecordPlans<'a> {
     /// Creates the plans for the objects of a dump.
     pub fn new(summary: &'a Summary, sizes: &'a Sizes) -> Self {
-        let primitive = BasicType::PRIMITIVES.map(|element| {
-            let mut classes = summary.numbered_classes();
-            let of_kind = |class: &ClassRow| class.kind() == ClassKind::PrimitiveArray(element);
-            classes.find(|(_, class)| of_kind(class) && class.objects.get() > 0).map(|(number, _)| number)
-        });
+        let primitive = summary.primitive_array_classes();
         let plan = |(number, class)| ClassPlan::new(summary, sizes, number, class);
         let mut classes: Vec<ClassPlan> = summary.numbered_classes().map(plan).collect();
         // Only one class is like this. If a malformed file has several, the first counts.
         let varying = classes.iter_mut().filter(|plan| plan.words.is_some());
         varying.skip(1).for_each(|plan| plan.words = None);
         let is_from_text = summary.is_from_text();
-        let element_arrays = (summary.tables().element_arrays.iter())
-            .map(|row| (row.element.into(), ClassNumber(row.class.get())))
-            .collect();
+        let element_arrays = summary.element_array_classes();
         let numbers = summary.class_ids();
         Self { summary, sizes, numbers, element_arrays, classes, primitive, is_from_text }
     }

@@ -14,6 +14,11 @@ pub(crate) enum DumpForm {
 }
 
 impl DumpForm {
+    /// Returns `true` if the file itself is the dump.
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self, Self::Plain)
+    }
+
     /// Returns the compression, if the file is compressed.
     pub(crate) fn compression(&self) -> Option<Compression> {
         match self {

@@ -241,7 +241,7 @@ impl Heap {
         let mut reports = Vec::new();
         for stage in Stage::ALL {
             let key = opening.key(stage);
-            if stage == Stage::Unpacked && matches!(opening.form, DumpForm::Plain) {
+            if stage == Stage::Unpacked && opening.form.is_plain() {
                 continue;
             }
             let name = directory::file_name(&key);

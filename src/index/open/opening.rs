@@ -139,8 +139,7 @@ impl Opening {
     /// Returns `true` if the dump needs no unpacking, or was unpacked. Checks the length only: the bytes
     /// are checked when they are used.
     pub(crate) fn is_unpacked(&self) -> bool {
-        matches!(self.form, DumpForm::Plain)
-            || self.directories.read(&self.key(Stage::Unpacked), find_unpacked).0.is_some()
+        self.form.is_plain() || self.directories.read(&self.key(Stage::Unpacked), find_unpacked).0.is_some()
     }
 
     /// Adds a note for the user.
@@ -169,7 +168,7 @@ impl Opening {
 
     /// Returns the bytes of the dump: unpacked if it is compressed, converted if it is a text.
     pub(crate) fn bytes(&self, progress: &dyn Progress) -> Result<&[u8], Error> {
-        if !matches!(self.form, DumpForm::Plain) && self.unpacked.get().is_none() {
+        if !self.form.is_plain() && self.unpacked.get().is_none() {
             let locked = self.directories.writable().ok().and_then(|directory| {
                 directory.exposure().into_iter().for_each(|exposure| self.note(exposure.to_string()));
                 let locked = lock(directory, progress);
@@ -186,7 +185,7 @@ impl Opening {
         directory: Option<&IndexDirectory>,
         progress: &dyn Progress,
     ) -> Result<&[u8], Error> {
-        if matches!(self.form, DumpForm::Plain) {
+        if self.form.is_plain() {
             return Ok(self.dump.bytes());
         }
         if self.unpacked.get().is_none() {
@@ -218,7 +217,7 @@ impl Opening {
 
     /// Returns the size of the unpacked dump, and an estimate of its number of objects if requested.
     pub(crate) fn objects_about(&self, ask: bool, progress: &dyn Progress) -> Result<(u64, u64), Error> {
-        if !ask && matches!(self.form, DumpForm::Plain) {
+        if !ask && self.form.is_plain() {
             return Ok((self.dump.bytes().len() as u64, 0));
         }
         self.bytes(progress)?;

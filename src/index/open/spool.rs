@@ -1,13 +1,12 @@
 //! Copies of dumps that are read from a pipe: dumps are memory-mapped, and read more than once.
 
 use std::ffi::OsStr;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::error::Error;
-use super::unpack::Copy;
+use super::unpack::{Copy, CopyWriter};
 use crate::storage::temporary_files::TemporaryDir;
-use hprof_input::packed::Output;
 use hprof_input::progress::Progress;
 
 /// Number of bytes per read.
@@ -43,8 +42,8 @@ impl SpooledCopy {
         let file = dir.dir().create_new(name, 0o600).map_err(of_system)?;
         let room = Copy::new(&file, dir.path().to_owned());
         progress.begin(&format!("reading {}", path.display()), 0);
+        let mut writer = CopyWriter::new(&room);
         let mut buffer = vec![0; CHUNK];
-        let mut at = 0u64;
         loop {
             let part = match reader.read(&mut buffer) {
                 Ok(read) => buffer.get(..read).unwrap_or_default(),
@@ -54,10 +53,9 @@ impl SpooledCopy {
             if part.is_empty() {
                 break;
             }
-            if let Err(error) = room.receive(part).and_then(|()| room.write_at(at, part)) {
+            if let Err(error) = writer.write_all(part) {
                 return Err(fail(room.no_room().map_or(error.to_string(), |no_room| no_room.to_string())));
             }
-            at += part.len() as u64;
             progress.advance(part.len() as u64);
         }
         progress.end();

@@ -160,7 +160,7 @@ fn convert(
     };
     let dump = TextDump::read(text, None, progress).map_err(failed)?;
     copy.expect(Size::Stated(dump.expected_bytes()))?;
-    let mut writer = BufWriter::with_capacity(WRITTEN, CopyWriter { copy, len: 0 });
+    let mut writer = BufWriter::with_capacity(WRITTEN, CopyWriter::new(copy));
     let written = dump.write(&mut writer, progress).map_err(failed)?;
     writer.flush()?;
     *note = (written.runs > 1)
@@ -172,9 +172,16 @@ fn convert(
 }
 
 /// Sequential writer of a copy.
-struct CopyWriter<'a, 'c> {
+pub(super) struct CopyWriter<'a, 'c> {
     copy: &'c Copy<'a>,
     len: u64,
+}
+
+impl<'a, 'c> CopyWriter<'a, 'c> {
+    /// Creates a writer from the start of a copy.
+    pub(super) fn new(copy: &'c Copy<'a>) -> Self {
+        Self { copy, len: 0 }
+    }
 }
 
 impl Write for CopyWriter<'_, '_> {

@@ -161,6 +161,11 @@ impl Contents {
             || !self.ended_threads.is_empty()
     }
 
+    /// Returns `true` if the dump was made from a text report: such dumps state the sizes of all objects.
+    pub(crate) fn is_from_text(&self) -> bool {
+        !self.stated_sizes.is_empty()
+    }
+
     /// Returns the offset of the STRING record with this ID.
     pub(crate) fn string(&self, id: u64) -> Option<u64> {
         find_location(&self.strings, id)

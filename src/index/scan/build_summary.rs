@@ -54,9 +54,7 @@ pub(crate) fn build(
     let none = HeapDump::default();
     let dump = number.checked_sub(1).and_then(|at| contents.dumps.get(at)).unwrap_or(&none);
     let (scan, ids, plan) = scan_dump(source, &contents, dump, &allowance, collect_ids, progress)?;
-    let sizes = stated_sizes::rows(source.bytes, &contents, number, &allowance)?;
     let parts = SummaryParts::new(source, &contents, dump, number, scan, &plan, &allowance)?;
-    let parts = SummaryParts { stated_sizes: sizes, ..parts };
     Ok(BuiltSummary { summary: parts.finish(source, &plan), ids, plan })
 }
 
@@ -67,7 +65,6 @@ struct SummaryParts {
     texts: TextPool,
     /// Data for finding objects.
     chunk_ids: Vec<ChunkIds>,
-    stated_sizes: Vec<StatedSizeRow>,
     /// IDs of objects that several records have, ascending.
     repeated: Vec<u64>,
 }
@@ -96,8 +93,8 @@ impl SummaryParts {
         allowance.take(record_bytes(contents, dump, &scan))?;
         let problems = problems(source, contents, &scan, &classes, cut_open);
         let facts = facts(source, contents, dump, number, &scan, &classes);
-        let is_from_text = !contents.stated_sizes.is_empty();
-        let end_unknown = contents.end_unknown || packed_error.is_some() && !is_from_text || cut_open;
+        let end_unknown =
+            contents.end_unknown || packed_error.is_some() && !contents.is_from_text() || cut_open;
         let account = AccountRow {
             expected_bytes: match contents.expected_end {
                 Some(end) => end,
@@ -116,6 +113,7 @@ impl SummaryParts {
         let mut tables = classes.tables(&scan);
         tables.facts = vec![facts].into();
         tables.account = vec![account].into();
+        tables.stated_sizes = stated_sizes::rows(bytes, contents, number, allowance)?.into();
         fill_records(&mut tables, contents, dump, &scan);
         let mut texts = classes.into_texts();
         tables.heaps = (heaps(bytes, &header, contents, &scan).iter())
@@ -134,21 +132,14 @@ impl SummaryParts {
             .into();
         tables.text_ends = texts.ends.clone().into();
         tables.text_bytes = texts.bytes.clone().into();
-        Ok(Self {
-            tables,
-            facts,
-            texts,
-            chunk_ids: scan.chunk_ids,
-            stated_sizes: Vec::new(),
-            repeated: scan.repeated,
-        })
+        Ok(Self { tables, facts, texts, chunk_ids: scan.chunk_ids, repeated: scan.repeated })
     }
 
     /// Creates the summary, and adds data read from objects: class loaders and the JVM's system
     /// properties.
     fn finish(self, source: &DumpBytes<'_>, plan: &Plan) -> Summary {
-        let Self { tables, facts, mut texts, chunk_ids, stated_sizes: sizes, repeated } = self;
-        let summary = Summary::from_tables(tables, facts).with_stated_sizes(sizes);
+        let Self { tables, facts, mut texts, chunk_ids, repeated } = self;
+        let summary = Summary::from_tables(tables, facts);
         let lookup = Lookup { source, plan, chunks: &chunk_ids, budget: LOOKUP_BYTES };
         let class_ids = summary.class_ids();
         let last_flat = facts.last_flat_id.get();
@@ -158,8 +149,7 @@ impl SummaryParts {
             .map(|(key, value)| PairRow { key: texts.add(key).into(), value: texts.add(value).into() })
             .collect();
         let FlatTables { classes, fields, arrays } = flat.unwrap_or_default();
-        let is_from_text = summary.is_from_text();
-        let totals = if is_from_text {
+        let totals = if summary.is_from_text() {
             stated_sizes::totals(source, plan, &summary, &class_ids, &repeated)
         } else {
             Vec::new()
@@ -177,8 +167,7 @@ fn problems(
     classes: &class_rows::ClassRowBuilder<'_>,
     cut_open: bool,
 ) -> Vec<Problem> {
-    let is_from_text = !contents.stated_sizes.is_empty();
-    let packed = source.packed_error.map(|error| match is_from_text {
+    let packed = source.packed_error.map(|error| match contents.is_from_text() {
         true => Problem::damage(ProblemKind::BadRecord, error.to_owned(), None),
         false => Problem::of_packed(error),
     });
@@ -243,7 +232,7 @@ fn facts(
             Some(Compression::TarZstd) => 5,
             Some(Compression::Zip) => 6,
         },
-        is_from_text: u8::from(!contents.stated_sizes.is_empty()),
+        is_from_text: u8::from(contents.is_from_text()),
     }
 }
 

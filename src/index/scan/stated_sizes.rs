@@ -3,16 +3,15 @@
 use rayon::prelude::*;
 
 use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use hprof_values::{BasicType, ObjectId, be_u64};
+use hprof_values::{ObjectId, be_u64};
 
 use crate::model::measurements::array_kind;
 use crate::model::summary::{ClassIds, ClassNumber, Summary};
-use crate::model::tables::{ClassKind, StatedSizeRow, StatedTotalRow};
+use crate::model::tables::{StatedSizeRow, StatedTotalRow};
 use crate::records::chunks::Plan;
 use crate::records::source::DumpBytes;
 use crate::records::top_level::Contents;
 use crate::storage::allowance::{Allowance, bytes};
-use crate::storage::id_map::IdMap;
 use crate::storage::memory::NoMemory;
 
 /// Size of a row of the record in bytes.
@@ -53,15 +52,7 @@ pub(crate) fn totals(
     ids: &ClassIds,
     repeated: &[u64],
 ) -> Vec<StatedTotalRow> {
-    let primitive = BasicType::PRIMITIVES.map(|element| {
-        let mut classes = summary.numbered_classes();
-        let found = classes
-            .find(|(_, class)| class.kind() == ClassKind::PrimitiveArray(element) && class.objects.get() > 0);
-        found.map(|(number, _)| number)
-    });
-    let arrays: IdMap<ObjectId, ClassNumber> = (summary.tables().element_arrays.iter())
-        .map(|row| (row.element.into(), ClassNumber(row.class.get())))
-        .collect();
+    let (primitive, arrays) = (summary.primitive_array_classes(), summary.element_array_classes());
     let none = || {
         let sums = vec![(0, 0); summary.classes().len()];
         StatedTotals {
@@ -107,7 +98,7 @@ struct StatedTotals<'s> {
     summary: &'s Summary,
     ids: &'s ClassIds,
     /// Array classes by the class ID that arrays state, where it is that of the elements.
-    arrays: &'s IdMap<ObjectId, ClassNumber>,
+    arrays: &'s ClassIds,
     /// Classes of primitive arrays, in the order of [`BasicType::PRIMITIVES`].
     primitive: &'s [Option<ClassNumber>; 8],
     /// IDs that several records have, ascending.

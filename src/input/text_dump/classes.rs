@@ -113,10 +113,9 @@ impl Classes {
         }
     }
 
-    /// Returns the class of an array. The agent of JDK 5 to 8 names the array's class, the one before the class of its
-    /// elements.
+    /// Returns the class of an array; new if it is not known.
     pub(super) fn array(&mut self, id: Option<ObjectId>, name: &[u8]) -> ClassIndex {
-        if name.ends_with(b"]") || name.starts_with(b"[") {
+        if is_array_name(name) {
             return self.class(id, name);
         }
         let Some(ObjectId(element)) = id.and_then(ObjectId::non_null) else {
@@ -141,7 +140,7 @@ impl Classes {
 
     /// Returns the class of an array, after [`Classes::finish`].
     pub(super) fn known_array(&self, id: Option<ObjectId>, name: &[u8]) -> Option<ClassIndex> {
-        if name.ends_with(b"]") || name.starts_with(b"[") {
+        if is_array_name(name) {
             return self.known_class(id, name);
         }
         let by_element = id.and_then(|id| self.by_element.get(&id.0).copied());
@@ -192,22 +191,16 @@ impl Classes {
     /// form a circle are cut.
     pub(super) fn finish(&mut self) {
         let mut next = self.max_id;
-        for row in self.rows.iter_mut().filter(|row| row.id == 0) {
+        let rows = (0..).map(ClassIndex).zip(&mut self.rows);
+        for (index, row) in rows.filter(|(_, row)| row.id == 0) {
             // If the highest possible ID is used, those of classes are searched from the lowest on.
             next = next.checked_add(8).unwrap_or(1);
             while self.by_id.contains_key(&next) {
                 next = next.wrapping_add(1).max(1);
             }
             row.id = next;
+            self.by_id.insert(next, index);
         }
-        // Of classes with one ID, the first counts.
-        let ids = self
-            .rows
-            .iter()
-            .enumerate()
-            .rev()
-            .map(|(index, row)| (row.id, ClassIndex(u32::try_from(index).unwrap_or(u32::MAX))));
-        self.by_id = ids.collect();
         self.assign_fields();
     }
 
@@ -293,6 +286,12 @@ impl Classes {
             }
         }
     }
+}
+
+/// Returns whether a name is that of an array class. The agent of JDK 5 to 8 names the class of an array, the one before the
+/// class of its elements.
+fn is_array_name(name: &[u8]) -> bool {
+    name.ends_with(b"]") || name.starts_with(b"[")
 }
 
 /// Step of a depth-first visit.

@@ -20,6 +20,7 @@ use std::io::{self, Write};
 
 use super::file::TextFile;
 use super::progress::Progress;
+use super::text_events::NoSuchRun;
 use survey::Survey;
 
 /// What a dump made from a text report contains and lacks.
@@ -45,13 +46,8 @@ pub enum TextDumpError {
     #[error(transparent)]
     Write(io::Error),
     /// The requested run does not exist.
-    #[error("run {wanted} does not exist: the file contains {there}")]
-    NoSuchRun {
-        /// Number of the requested run.
-        wanted: u32,
-        /// Number of runs in the file.
-        there: u32,
-    },
+    #[error(transparent)]
+    NoSuchRun(#[from] NoSuchRun),
     /// The instances would have far more fields than the text has lines.
     #[error(
         "the instances of the text's {lines} lines would have {slots} fields: its superclasses are damaged or made to fill the disk"

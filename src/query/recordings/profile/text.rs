@@ -14,7 +14,7 @@ use std::path::Path;
 
 use super::Profile;
 use hprof_input::file::{OpenError, TextFile};
-use hprof_input::text_events::visit_events;
+use hprof_input::text_events::{NoSuchRun, visit_events};
 use hprof_parser::text::TextEvent;
 use hprof_values::ObjectId;
 
@@ -92,21 +92,8 @@ pub enum TextError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The requested run does not exist.
-    #[error("run {asked} does not exist: the file contains {}", number_of_runs(*.runs))]
-    NoSuchRun {
-        /// Number of the requested run.
-        asked: u32,
-        /// Number of runs in the file.
-        runs: u32,
-    },
-}
-
-fn number_of_runs(runs: u32) -> String {
-    match runs {
-        0 => "none".to_owned(),
-        1 => "one".to_owned(),
-        more => more.to_string(),
-    }
+    #[error(transparent)]
+    NoSuchRun(#[from] NoSuchRun),
 }
 
 /// Maximum number of malformed lines that are kept.
@@ -137,9 +124,7 @@ pub fn read(path: &Path, run: Option<u32>) -> Result<Option<(TextFile, TextRepor
             kept.1.take(event);
         }
     })?;
-    if run.is_some_and(|run| run == 0 || run > report.runs) {
-        return Err(TextError::NoSuchRun { asked: run.unwrap_or(0), runs: report.runs });
-    }
+    NoSuchRun::check(run, report.runs)?;
     report.run = kept.0;
     (report.profile, report.heap) = kept.1.finish();
     Ok(Some((file, report)))
