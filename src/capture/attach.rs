@@ -36,8 +36,8 @@ const MAX_REQUEST: usize = 256 << 10;
 /// Number of arguments in version 1 of the protocol.
 const ARGUMENTS: usize = 3;
 
-/// Maximum length of a reply in bytes.
-const MAX_ANSWER: u64 = 16 << 20;
+/// Maximum length of a reply in bytes. A class histogram has about a hundred bytes for each class.
+pub(crate) const MAX_ANSWER: usize = 16 << 20;
 
 /// Maximum length of a reply in an error message, in bytes.
 const MAX_SHOWN: usize = 2000;
@@ -245,7 +245,7 @@ impl<'d> Jvm<'d> {
             Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {}
             Err(source) => return Err(talk(source)),
         }
-        let mut stream = stream.take(MAX_ANSWER);
+        let mut stream = stream.take(MAX_ANSWER as u64 + 1);
         let mut block = [0; 1 << 13];
         loop {
             match stream.read(&mut block) {
@@ -258,6 +258,9 @@ impl<'d> Jvm<'d> {
             }
             // Checked even while the JVM replies, because a reply may never end.
             waiting.check()?;
+        }
+        if answer.len() > MAX_ANSWER {
+            return Err(Error::TooLong { pid, max: MAX_ANSWER });
         }
         match JvmReply::parse(&answer) {
             // JVMs since JDK 24 write the reply while they run the command: if the JVM has ended, the reply may be incomplete.

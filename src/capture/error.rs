@@ -201,6 +201,14 @@ pub enum Error {
         /// Process ID.
         pid: u32,
     },
+    /// The JVM's reply is longer than any that is expected.
+    #[error("the reply of process {pid} is longer than {} MiB", max >> 20)]
+    TooLong {
+        /// Process ID.
+        pid: u32,
+        /// Maximum length in bytes.
+        max: usize,
+    },
     /// The JVM replied that a command failed.
     #[error("process {pid} refused `{command}`: {text}")]
     Refused {

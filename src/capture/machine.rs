@@ -4,6 +4,8 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::attach::{self, Jvm};
 use crate::compress::Compression;
 use crate::error::Error;
@@ -44,6 +46,14 @@ pub trait Machine {
         caller: Option<Identity>,
     ) -> Result<UserOutputDir, Error>;
 
+    /// Runs a diagnostic command in a JVM, as `jcmd` does. `limit` is the maximum time for its reply. Repeated calls with one
+    /// process ID attach to one process: once it has ended, a later process with the same ID is an error.
+    ///
+    /// # Errors
+    ///
+    /// If the JVM cannot be reached, does not reply, or replies with an error.
+    fn jcmd(&mut self, pid: u32, command: &str, limit: Option<Duration>) -> Result<CommandReply, Error>;
+
     /// Plans a heap dump of a JVM.
     ///
     /// # Errors
@@ -80,6 +90,16 @@ pub trait Machine {
     ) -> Result<DumpOutcome, Error>;
 }
 
+/// Reply of a JVM to a diagnostic command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandReply {
+    /// Output of the command.
+    pub text: String,
+    /// Time for which the JVM's threads were suspended while the command ran, for whatever reason; `None` if the JVM publishes
+    /// no counters.
+    pub standstill: Option<Duration>,
+}
+
 /// Process that was found, with its file system.
 #[derive(Debug)]
 struct FoundProcess {
@@ -96,12 +116,14 @@ pub struct LocalMachine<'d> {
     /// Process that was looked up last.
     found: Option<FoundProcess>,
     planned: Option<(Jvm<'d>, Plan, UserDir)>,
+    /// JVM to which the last diagnostic command was sent.
+    attached: Option<Jvm<'d>>,
 }
 
 impl<'d> LocalMachine<'d> {
     /// Creates the local machine. `opener` opens file systems of other users.
     pub fn new(opener: &'d UserFilesOpener) -> Self {
-        Self { opener, found: None, planned: None }
+        Self { opener, found: None, planned: None, attached: None }
     }
 
     /// Returns the process that was looked up last if it has this ID; otherwise looks the process up.
@@ -109,6 +131,22 @@ impl<'d> LocalMachine<'d> {
         match self.found.take().filter(|found| found.process.pid() == pid) {
             Some(found) => Ok(found),
             None => self.process(pid),
+        }
+    }
+
+    /// Returns the JVM with this ID to send commands to it.
+    fn attach(&mut self, pid: u32) -> Result<&mut Jvm<'d>, Error> {
+        match self.attached.take().filter(|jvm| jvm.process().pid() == pid) {
+            Some(jvm) => {
+                jvm.check_running()?;
+                Ok(self.attached.insert(jvm))
+            }
+            None => {
+                let FoundProcess { process, mapped, files, .. } = self.found_process(pid)?;
+                attach::check_vm(&process, &mapped)?;
+                let jvm = Jvm::from_process(process, mapped, files, self.opener)?;
+                Ok(self.attached.insert(jvm))
+            }
         }
     }
 
@@ -150,6 +188,17 @@ impl Machine for LocalMachine<'_> {
         let place = UserOutputDir::open(self.opener, dir, caller, Some((status.identity, &status.groups)));
         self.found = Some(found);
         place
+    }
+
+    fn jcmd(&mut self, pid: u32, command: &str, limit: Option<Duration>) -> Result<CommandReply, Error> {
+        let jvm = self.attach(pid)?;
+        let stood_still = |jvm: &Jvm<'_>| jvm.counters()?.standstill_nanoseconds();
+        let before = stood_still(jvm);
+        let text = jvm.jcmd(command, limit)?;
+        let after = stood_still(jvm);
+        let standstill =
+            after.zip(before).and_then(|(after, before)| after.checked_sub(before)).map(Duration::from_nanos);
+        Ok(CommandReply { text, standstill })
     }
 
     fn plan(&mut self, pid: u32, request: Request<'_>) -> Result<Plan, Error> {

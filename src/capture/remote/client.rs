@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::heap_dump::{DumpOutcome, DumpProgress, DumpTarget};
 use crate::identity::Identity;
 use crate::jvms::{JvmList, JvmRow};
-use crate::machine::Machine;
+use crate::machine::{CommandReply, Machine};
 use crate::plan::{DumpRoute, Plan, Request};
 use crate::remote_error::RemoteError;
 use crate::user_files::{ForeignDir, UserFilesOpener, UserOutputDir};
@@ -132,6 +132,14 @@ impl Machine for RemoteMachine {
         caller: Option<Identity>,
     ) -> Result<UserOutputDir, Error> {
         UserOutputDir::open(&self.opener, dir, caller, None)
+    }
+
+    fn jcmd(&mut self, pid: u32, command: &str, limit: Option<Duration>) -> Result<CommandReply, Error> {
+        let (command, limit_ms) = (command.to_owned(), milliseconds(limit));
+        match self.exchange(&HelperRequest::Jcmd { pid, command, limit_ms })? {
+            HelperReply::Jcmd(reply) => Ok(reply),
+            _ => Err(self.odd()),
+        }
     }
 
     fn plan(&mut self, pid: u32, request: Request<'_>) -> Result<Plan, Error> {

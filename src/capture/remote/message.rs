@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::heap_dump::DumpOutcome;
 use crate::jvms::{JvmList, JvmRow};
+use crate::machine::CommandReply;
 use crate::plan::Plan;
 use crate::user_files::Notice;
 
@@ -15,6 +16,12 @@ pub(super) enum HelperRequest {
     Jvms,
     Find {
         pid: u32,
+    },
+    /// `limit_ms` is the maximum time for the reply of the JVM in milliseconds, if it is limited.
+    Jcmd {
+        pid: u32,
+        command: String,
+        limit_ms: Option<u64>,
     },
     /// `limit_ms` is the maximum time for each reply of the JVM in milliseconds, if it is limited.
     Plan {
@@ -37,6 +44,7 @@ pub(super) enum HelperRequest {
 pub(super) enum HelperReply {
     Jvms(JvmList),
     Row(Box<JvmRow>),
+    Jcmd(CommandReply),
     Plan(Box<Plan>),
     Began {
         stage: String,

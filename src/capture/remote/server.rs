@@ -112,6 +112,9 @@ fn answer<W: Write + Send>(
     Ok(match question {
         HelperRequest::Jvms => HelperReply::Jvms(machine.jvms()?),
         HelperRequest::Find { pid } => HelperReply::Row(Box::new(machine.find(pid)?)),
+        HelperRequest::Jcmd { pid, command, limit_ms } => {
+            HelperReply::Jcmd(machine.jcmd(pid, &command, limit_ms.map(Duration::from_millis))?)
+        }
         HelperRequest::Plan { pid, is_live, limit_ms } => {
             let limit = limit_ms.map(Duration::from_millis);
             let request = Request { is_live, to: None, compression, is_filtered: false, limit };

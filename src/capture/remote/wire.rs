@@ -13,8 +13,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Maximum length of a message in bytes.
-const MAX_MESSAGE: usize = 4 << 20;
+use crate::attach::MAX_ANSWER;
+
+/// Maximum length of a message in bytes. The longest one is the reply of a JVM ([`MAX_ANSWER`]), whose quotation marks are
+/// escaped.
+const MAX_MESSAGE: usize = 2 * MAX_ANSWER;
 
 /// Maximum number of bytes of a dump in a frame.
 pub(super) const MAX_BYTES: usize = 1 << 20;
