@@ -201,8 +201,8 @@ pub enum Error {
         /// Process ID.
         pid: u32,
     },
-    /// The JVM's reply is longer than any that is expected.
-    #[error("the reply of process {pid} is longer than {} MiB", max >> 20)]
+    /// The JVM's reply, or a file about it, is longer than any that is expected.
+    #[error("the reply of process {pid}, or a file about it, is longer than {} MiB", max >> 20)]
     TooLong {
         /// Process ID.
         pid: u32,

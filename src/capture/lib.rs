@@ -7,6 +7,7 @@
 //! | What does a JVM publish about itself? | [`perfdata`] |
 //! | How is a command sent to a JVM? | [`attach`] |
 //! | How is a heap dump taken? | [`plan`] describes it in advance, [`heap_dump`] takes it, `fifo` without a disk |
+//! | Which files say how much memory a process has? | [`memory_files`] |
 //! | Who accesses files that belong to others? | a child process that has become their user: [`user_files`] |
 //! | How do JVMs on another machine work? | [`machine`] is this machine or another one; [`remote`] sends a helper to it |
 //!
@@ -27,6 +28,7 @@ mod heap_info;
 mod identity;
 pub mod jvms;
 pub mod machine;
+pub mod memory_files;
 mod native_image;
 pub mod perfdata;
 pub mod plan;

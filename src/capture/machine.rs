@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::heap_dump::{self, DumpOutcome, DumpProgress, DumpTarget};
 use crate::identity::Identity;
 use crate::jvms::{self, JvmList, JvmRow};
+use crate::memory_files::MemoryFiles;
 use crate::native_image;
 use crate::plan::{Plan, Request};
 use crate::processes::{MappedFiles, Process};
@@ -53,6 +54,20 @@ pub trait Machine {
     ///
     /// If the JVM cannot be reached, does not reply, or replies with an error.
     fn jcmd(&mut self, pid: u32, command: &str, limit: Option<Duration>) -> Result<CommandReply, Error>;
+
+    /// Reads the files about the memory of a process. `ranges` are ranges of addresses whose resident bytes are counted where
+    /// they are not whole mappings; `names` are those of the files of control groups. As for [`Machine::jcmd`], repeated calls
+    /// are about one process.
+    ///
+    /// # Errors
+    ///
+    /// If the process belongs to another user, cannot be inspected, or has ended.
+    fn memory_files(
+        &mut self,
+        pid: u32,
+        ranges: &[(u64, u64)],
+        names: &[String],
+    ) -> Result<MemoryFiles, Error>;
 
     /// Plans a heap dump of a JVM.
     ///
@@ -199,6 +214,21 @@ impl Machine for LocalMachine<'_> {
         let standstill =
             after.zip(before).and_then(|(after, before)| after.checked_sub(before)).map(Duration::from_nanos);
         Ok(CommandReply { text, standstill })
+    }
+
+    fn memory_files(
+        &mut self,
+        pid: u32,
+        ranges: &[(u64, u64)],
+        names: &[String],
+    ) -> Result<MemoryFiles, Error> {
+        if let Some(jvm) = self.attached.as_ref().filter(|jvm| jvm.process().pid() == pid) {
+            return MemoryFiles::read(jvm.process(), ranges, names);
+        }
+        let found = self.found_process(pid)?;
+        let files = MemoryFiles::read(&found.process, ranges, names);
+        self.found = Some(found);
+        files
     }
 
     fn plan(&mut self, pid: u32, request: Request<'_>) -> Result<Plan, Error> {

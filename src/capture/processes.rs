@@ -201,11 +201,14 @@ impl Process {
     pub fn mapped_files(&self) -> Result<MappedFiles, Error> {
         match self.bytes("maps") {
             Ok(maps) => Ok(MappedFiles::parse(&maps)),
-            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                Err(access_error(self.pid, self.status.identity.user, Identity::own().user))
-            }
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Err(self.access_error()),
             Err(_) => Err(Error::Ended { pid: self.pid }),
         }
+    }
+
+    /// Returns the error for a file of the process that must not be read.
+    pub(crate) fn access_error(&self) -> Error {
+        access_error(self.pid, self.status.identity.user, Identity::own().user)
     }
 
     /// Returns the kind of the process's virtual machine, if it has one.

@@ -12,6 +12,7 @@ use crate::heap_dump::{DumpOutcome, DumpProgress, DumpTarget};
 use crate::identity::Identity;
 use crate::jvms::{JvmList, JvmRow};
 use crate::machine::{CommandReply, Machine};
+use crate::memory_files::MemoryFiles;
 use crate::plan::{DumpRoute, Plan, Request};
 use crate::remote_error::RemoteError;
 use crate::user_files::{ForeignDir, UserFilesOpener, UserOutputDir};
@@ -138,6 +139,19 @@ impl Machine for RemoteMachine {
         let (command, limit_ms) = (command.to_owned(), milliseconds(limit));
         match self.exchange(&HelperRequest::Jcmd { pid, command, limit_ms })? {
             HelperReply::Jcmd(reply) => Ok(reply),
+            _ => Err(self.odd()),
+        }
+    }
+
+    fn memory_files(
+        &mut self,
+        pid: u32,
+        ranges: &[(u64, u64)],
+        names: &[String],
+    ) -> Result<MemoryFiles, Error> {
+        let request = HelperRequest::MemoryFiles { pid, ranges: ranges.to_vec(), names: names.to_vec() };
+        match self.exchange(&request)? {
+            HelperReply::MemoryFiles(files) => Ok(*files),
             _ => Err(self.odd()),
         }
     }

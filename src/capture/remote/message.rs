@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::heap_dump::DumpOutcome;
 use crate::jvms::{JvmList, JvmRow};
 use crate::machine::CommandReply;
+use crate::memory_files::MemoryFiles;
 use crate::plan::Plan;
 use crate::user_files::Notice;
 
@@ -22,6 +23,11 @@ pub(super) enum HelperRequest {
         pid: u32,
         command: String,
         limit_ms: Option<u64>,
+    },
+    MemoryFiles {
+        pid: u32,
+        ranges: Vec<(u64, u64)>,
+        names: Vec<String>,
     },
     /// `limit_ms` is the maximum time for each reply of the JVM in milliseconds, if it is limited.
     Plan {
@@ -45,6 +51,7 @@ pub(super) enum HelperReply {
     Jvms(JvmList),
     Row(Box<JvmRow>),
     Jcmd(CommandReply),
+    MemoryFiles(Box<MemoryFiles>),
     Plan(Box<Plan>),
     Began {
         stage: String,

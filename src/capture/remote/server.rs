@@ -115,6 +115,11 @@ fn answer<W: Write + Send>(
         HelperRequest::Jcmd { pid, command, limit_ms } => {
             HelperReply::Jcmd(machine.jcmd(pid, &command, limit_ms.map(Duration::from_millis))?)
         }
+        HelperRequest::MemoryFiles { pid, ranges, names } => {
+            // Names come from the client, and must not lead out of a control group's directory.
+            let names: Vec<String> = names.into_iter().filter(|name| !name.contains('/')).collect();
+            HelperReply::MemoryFiles(Box::new(machine.memory_files(pid, &ranges, &names)?))
+        }
         HelperRequest::Plan { pid, is_live, limit_ms } => {
             let limit = limit_ms.map(Duration::from_millis);
             let request = Request { is_live, to: None, compression, is_filtered: false, limit };

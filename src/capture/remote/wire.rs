@@ -15,8 +15,8 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::attach::MAX_ANSWER;
 
-/// Maximum length of a message in bytes. The longest one is the reply of a JVM ([`MAX_ANSWER`]), whose quotation marks are
-/// escaped.
+/// Maximum length of a message in bytes. The longest ones are replies of JVMs ([`MAX_ANSWER`]) and files about them, whose line
+/// ends are escaped.
 const MAX_MESSAGE: usize = 2 * MAX_ANSWER;
 
 /// Maximum number of bytes of a dump in a frame.

@@ -1,0 +1,469 @@
+//! The ledger of a process's memory: rows that do not overlap, and with the unexplained rest add up to its resident bytes.
+//!
+//! First, every mapping is placed by what is certain: the addresses of the JVM's parts, files, and shapes. The rest is
+//! anonymous memory, the *pool*: `malloc`, metaspace, structures of the collector. The kernel merges mappings next to each
+//! other, so within the pool addresses say nothing; there, the sums of Native Memory Tracking are taken from it in the order of
+//! their certainty, none larger than what is left. What no sum names is unexplained.
+
+use serde::{Deserialize, Serialize};
+
+use crate::jvm_layout::Part;
+use crate::mappings::{AddressRange, Mapping, Mappings, sum};
+use crate::shapes::{Shape, shapes};
+use crate::sources::Sources;
+
+/// Kind of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum MemoryKind {
+    /// The Java heap.
+    Heap,
+    /// Memory of direct buffers, and, unless a dump tells them apart, of `Unsafe.allocateMemory`.
+    DirectBuffers,
+    /// Memory that libraries allocate by `Unsafe` without a direct buffer.
+    Unsafe,
+    /// Metaspace without the class space.
+    Metaspace,
+    /// Class space.
+    ClassSpace,
+    /// Archived classes (CDS).
+    Archive,
+    /// Compiled code.
+    CodeCache,
+    /// Stacks of threads.
+    ThreadStacks,
+    /// Bitmaps and tables of the garbage collector.
+    Collector,
+    /// Other memory that the JVM allocates.
+    Malloc,
+    /// Files that the program has mapped.
+    MappedFiles,
+    /// Class files of the JDK (`lib/modules`).
+    Modules,
+    /// Programs and native libraries.
+    Libraries,
+    /// Memory shared between processes, other than the heap.
+    SharedMemory,
+}
+
+impl MemoryKind {
+    /// All kinds, in the order of declaration.
+    pub const ALL: [Self; 14] = [
+        Self::Heap,
+        Self::DirectBuffers,
+        Self::Unsafe,
+        Self::Metaspace,
+        Self::ClassSpace,
+        Self::Archive,
+        Self::CodeCache,
+        Self::ThreadStacks,
+        Self::Collector,
+        Self::Malloc,
+        Self::MappedFiles,
+        Self::Modules,
+        Self::Libraries,
+        Self::SharedMemory,
+    ];
+
+    /// Returns the name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Heap => "heap",
+            Self::DirectBuffers => "direct_buffers",
+            Self::Unsafe => "unsafe",
+            Self::Metaspace => "metaspace",
+            Self::ClassSpace => "class_space",
+            Self::Archive => "cds",
+            Self::CodeCache => "code_cache",
+            Self::ThreadStacks => "thread_stacks",
+            Self::Collector => "gc",
+            Self::Malloc => "malloc",
+            Self::MappedFiles => "mapped_files",
+            Self::Modules => "modules",
+            Self::Libraries => "libraries",
+            Self::SharedMemory => "shared_memory",
+        }
+    }
+}
+
+/// A row of a ledger.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LedgerRow {
+    /// Kind of memory.
+    pub kind: MemoryKind,
+    /// Bytes that the source promises to the kind; `None` if no source states them.
+    pub committed_bytes: Option<u64>,
+    /// Bytes in memory now (PSS); `None` if no source states them.
+    pub resident_bytes: Option<u64>,
+    /// Limit of the kind.
+    pub limit_bytes: Option<u64>,
+    /// Sources of the row's numbers.
+    pub source: &'static str,
+    /// Holder of most of it: a field, or a file.
+    pub holder: Option<String>,
+    /// Number of objects of the kind, such as threads and files.
+    pub count: Option<u64>,
+}
+
+/// Where the memory of a process is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// Rows, largest resident first. None has neither resident nor committed bytes.
+    pub rows: Vec<LedgerRow>,
+    /// Resident bytes of the process (PSS); `None` without mappings.
+    pub process_bytes: Option<u64>,
+    /// Resident bytes that no row has; `None` without mappings.
+    pub unexplained_bytes: Option<u64>,
+    /// Resident bytes of arenas of glibc's `malloc`, of all rows that `malloc` is part of.
+    pub arena_bytes: u64,
+    /// Number of these arenas.
+    pub arenas: u64,
+}
+
+/// Resident bytes that are certain, and what is left.
+#[derive(Debug, Default)]
+struct Placed {
+    resident: [u64; MemoryKind::ALL.len()],
+    /// Sizes of mappings, for kinds of which no other source states committed bytes.
+    mapped: [u64; MemoryKind::ALL.len()],
+    pool: u64,
+    /// Part of the pool in ranges that the JVM labels as memory of its collector, perhaps merged with other memory.
+    labelled: u64,
+    stacks: u64,
+    arenas: u64,
+    arena_bytes: u64,
+    /// Mapped file with most resident bytes, and the number of files.
+    largest_file: Option<(u64, String)>,
+    files: u64,
+}
+
+/// Size of a gap-free anonymous mapping after a library's data that is still the library's: its zeroed data (.bss).
+const MAX_ZEROED: u64 = 2 << 20;
+
+impl Ledger {
+    /// Computes the ledger.
+    pub fn new(sources: &Sources) -> Self {
+        let placed = sources.mappings.as_ref().map(|mappings| Placed::new(mappings, sources));
+        let mut ledger = Self {
+            process_bytes: sources.mappings.as_ref().map(Mappings::proportional_bytes),
+            ..Self::default()
+        };
+        let mut placed = match placed {
+            Some(placed) => placed,
+            None => {
+                ledger.rows = rows(sources, None);
+                return ledger;
+            }
+        };
+        placed.share_pool(sources);
+        ledger.unexplained_bytes = Some(placed.pool);
+        (ledger.arenas, ledger.arena_bytes) = (placed.arenas, placed.arena_bytes);
+        ledger.rows = rows(sources, Some(&placed));
+        ledger
+    }
+
+    /// Returns the row of a kind.
+    pub fn row(&self, kind: MemoryKind) -> Option<&LedgerRow> {
+        self.rows.iter().find(|row| row.kind == kind)
+    }
+}
+
+/// Returns the index of a kind in arrays by kind.
+fn at(kind: MemoryKind) -> usize {
+    MemoryKind::ALL.iter().position(|other| *other == kind).unwrap_or(0)
+}
+
+/// Returns the kind of a part of a JVM.
+fn kind_of_part(part: Part) -> MemoryKind {
+    match part {
+        Part::Heap => MemoryKind::Heap,
+        Part::Archive => MemoryKind::Archive,
+        Part::ClassSpace => MemoryKind::ClassSpace,
+        Part::Code => MemoryKind::CodeCache,
+        Part::Collector => MemoryKind::Collector,
+    }
+}
+
+impl Placed {
+    fn new(mappings: &Mappings, sources: &Sources) -> Self {
+        let shapes = shapes(mappings, &sources.stack_pointers, sources.flags.stack_bytes);
+        let mut placed = Self::default();
+        let mut files: Vec<(&str, u64)> = Vec::new();
+        for (index, mapping) in mappings.all.iter().enumerate() {
+            let rest = placed.place_parts(mapping, sources);
+            let shape = shapes.get(index).copied().unwrap_or(Shape::Other);
+            match own_kind(mappings, index, shape) {
+                Some(kind) => {
+                    placed.add(kind, rest);
+                    // Ranges of parts have been counted by their parts.
+                    let is_part = rest != mapping.proportional_bytes;
+                    if let Some(bytes) = placed.mapped.get_mut(at(kind)).filter(|_| !is_part) {
+                        *bytes = bytes.saturating_add(mapping.range.bytes());
+                    }
+                    if kind == MemoryKind::ThreadStacks {
+                        placed.stacks += 1;
+                    }
+                    if kind == MemoryKind::MappedFiles {
+                        files.extend(mapping.file().map(|file| (file, rest)));
+                    }
+                }
+                None => {
+                    placed.pool = placed.pool.saturating_add(rest);
+                    if shape == Shape::Arena {
+                        placed.arenas += 1;
+                        placed.arena_bytes = placed.arena_bytes.saturating_add(rest);
+                    }
+                    let labels = &sources.layout.collector_ranges;
+                    let is_labelled = labels.iter().any(|range| range.intersection(mapping.range).is_some());
+                    if is_labelled {
+                        placed.labelled = placed.labelled.saturating_add(rest);
+                    }
+                }
+            }
+        }
+        files.sort_unstable();
+        let by_file: Vec<(u64, &str)> = files
+            .chunk_by(|(a, _), (b, _)| a == b)
+            .map(|same| {
+                (sum(same.iter().map(|(_, bytes)| *bytes)), same.first().map_or("", |(file, _)| *file))
+            })
+            .collect();
+        placed.files = by_file.len() as u64;
+        placed.largest_file = by_file.iter().max().map(|(bytes, file)| (*bytes, (*file).to_owned()));
+        placed
+    }
+
+    fn add(&mut self, kind: MemoryKind, bytes: u64) {
+        if let Some(sum) = self.resident.get_mut(at(kind)) {
+            *sum = sum.saturating_add(bytes);
+        }
+    }
+
+    /// Places the parts of the JVM within a mapping; returns the resident bytes that are left.
+    fn place_parts(&mut self, mapping: &Mapping, sources: &Sources) -> u64 {
+        let mut rest = mapping.proportional_bytes;
+        for (range, part) in &sources.layout.ranges {
+            let Some(common) = range.intersection(mapping.range) else { continue };
+            let bytes = if common == mapping.range {
+                rest
+            } else {
+                resident_within(mapping, common, &sources.clipped).min(rest)
+            };
+            self.add(kind_of_part(*part), bytes);
+            rest = rest.saturating_sub(bytes);
+        }
+        rest
+    }
+
+    /// Takes from the pool what the JVM states, the most certain first.
+    fn share_pool(&mut self, sources: &Sources) {
+        let (Some(nmt), layout) = (&sources.native_memory, &sources.layout) else {
+            self.share_without_nmt(sources);
+            return;
+        };
+        // Chunks of metaspace are committed when they are used.
+        let metaspace = nmt.mmap_committed_bytes("Metaspace").or(class_metadata(sources));
+        self.take(MemoryKind::Metaspace, metaspace.unwrap_or(0));
+        // Small allocations are written at once; large ones of libraries may never be touched.
+        let library = nmt.library_malloc_bytes();
+        self.take(MemoryKind::Malloc, nmt.malloc_bytes.saturating_sub(library));
+        let (direct, other) = split_library(library, sources);
+        self.take(MemoryKind::DirectBuffers, direct);
+        self.take(MemoryKind::Unsafe, other);
+        let placed = layout.bytes(Part::Collector).unwrap_or(0);
+        let collector = nmt.mmap_committed_bytes("GC").unwrap_or(0).saturating_sub(placed);
+        self.take(MemoryKind::Collector, collector.min(self.labelled));
+    }
+
+    fn share_without_nmt(&mut self, sources: &Sources) {
+        self.take(MemoryKind::Metaspace, class_metadata(sources).unwrap_or(0));
+        if let Some(buffers) = &sources.buffers {
+            self.take(MemoryKind::DirectBuffers, buffers.direct_bytes);
+        }
+        self.take(
+            MemoryKind::Collector,
+            self.labelled.min(
+                sources
+                    .layout
+                    .collector_ranges
+                    .iter()
+                    .map(|range| range.bytes())
+                    .fold(0, u64::saturating_add),
+            ),
+        );
+    }
+
+    /// Moves bytes from the pool to a kind.
+    fn take(&mut self, kind: MemoryKind, bytes: u64) {
+        let bytes = bytes.min(self.pool);
+        self.pool -= bytes;
+        self.add(kind, bytes);
+    }
+}
+
+/// Returns the committed bytes of the metaspace without the class space, from `GC.heap_info`.
+fn class_metadata(sources: &Sources) -> Option<u64> {
+    let class_space = sources.layout.class_space_committed_bytes.unwrap_or(0);
+    Some(sources.layout.metaspace_committed_bytes?.saturating_sub(class_space))
+}
+
+/// Splits the memory that the JDK's libraries allocate into that of direct buffers and the rest, if a dump has the buffers.
+fn split_library(library: u64, sources: &Sources) -> (u64, u64) {
+    let Some(buffers) = &sources.buffers else { return (library, 0) };
+    let direct = buffers.direct_bytes.max(buffers.reserved_bytes.unwrap_or(0)).min(library);
+    (direct, library - direct)
+}
+
+/// Returns the resident bytes of a mapping in a range: those that were counted, or a share by length.
+fn resident_within(mapping: &Mapping, range: AddressRange, counted: &[(AddressRange, u64)]) -> u64 {
+    let exact = counted.iter().find(|(of, _)| *of == range).map(|(_, bytes)| *bytes);
+    let share = |part: u64, of: u64| {
+        let bytes = u128::from(mapping.proportional_bytes) * u128::from(part) / u128::from(of.max(1));
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    };
+    match exact {
+        Some(bytes) => share(bytes.min(mapping.resident_bytes), mapping.resident_bytes),
+        None => share(range.bytes(), mapping.range.bytes()),
+    }
+}
+
+/// Returns the kind of a mapping by its file and shape; `None` if it belongs to the pool.
+fn own_kind(mappings: &Mappings, index: usize, shape: Shape) -> Option<MemoryKind> {
+    let mapping = mappings.all.get(index)?;
+    if shape == Shape::Stack {
+        return Some(MemoryKind::ThreadStacks);
+    }
+    let path = mapping.path.as_deref().unwrap_or_default();
+    if path.starts_with("/memfd:java_heap") || path.contains("/java_heap.") {
+        // Collectors with several views of the heap map it as a file.
+        return Some(MemoryKind::Heap);
+    }
+    if path.starts_with("/memfd:")
+        || path.starts_with("/SYSV")
+        || path.starts_with("/dev/shm/")
+        || path.starts_with("/dev/zero")
+        || (mapping.path.is_none() && mapping.access.is_shared)
+    {
+        return Some(MemoryKind::SharedMemory);
+    }
+    match mapping.file() {
+        Some(file) if file.ends_with(".jsa") => Some(MemoryKind::Archive),
+        Some(file) if file.ends_with("/lib/modules") => Some(MemoryKind::Modules),
+        Some(file) if is_program(mappings, file, mapping) => Some(MemoryKind::Libraries),
+        Some(_) => Some(MemoryKind::MappedFiles),
+        None if mapping.is_anonymous() => is_zeroed_data(mappings, index).then_some(MemoryKind::Libraries),
+        None => Some(MemoryKind::Libraries),
+    }
+}
+
+/// Returns whether a file is a program or a library.
+fn is_program(mappings: &Mappings, file: &str, mapping: &Mapping) -> bool {
+    let name = file.rsplit('/').next().unwrap_or_default();
+    mapping.access.is_executable || name.ends_with(".so") || name.contains(".so.") || {
+        // Mappings are sorted, so those of a program lie next to each other.
+        let at = mappings.all.partition_point(|other| other.range.start < mapping.range.start);
+        let near = at.saturating_sub(4)..(at + 5).min(mappings.all.len());
+        mappings
+            .all
+            .get(near)
+            .into_iter()
+            .flatten()
+            .any(|other| other.access.is_executable && other.file() == Some(file))
+    }
+}
+
+/// Returns whether an anonymous mapping is the zeroed data of the library mapped directly before it.
+fn is_zeroed_data(mappings: &Mappings, index: usize) -> bool {
+    let is_small = mappings.all.get(index).is_some_and(|mapping| mapping.range.bytes() <= MAX_ZEROED);
+    is_small
+        && mappings.before(index).is_some_and(|before| {
+            before.access.is_writable && before.file().is_some_and(|file| is_program(mappings, file, before))
+        })
+}
+
+/// Returns the rows. `placed` has the resident bytes, if they are known.
+fn rows(sources: &Sources, placed: Option<&Placed>) -> Vec<LedgerRow> {
+    let mut rows: Vec<LedgerRow> = MemoryKind::ALL
+        .iter()
+        .map(|kind| row(*kind, sources, placed))
+        .filter(|row| row.committed_bytes.unwrap_or(0) > 0 || row.resident_bytes.unwrap_or(0) > 0)
+        .collect();
+    rows.sort_by_key(|row| std::cmp::Reverse((row.resident_bytes, row.committed_bytes)));
+    rows
+}
+
+fn row(kind: MemoryKind, sources: &Sources, placed: Option<&Placed>) -> LedgerRow {
+    let resident_bytes = placed.and_then(|placed| placed.resident.get(at(kind)).copied());
+    let mapped = placed.and_then(|placed| placed.mapped.get(at(kind)).copied()).filter(|bytes| *bytes > 0);
+    let (layout, flags) = (&sources.layout, &sources.flags);
+    let nmt = sources.native_memory.as_ref();
+    let committed = |name: &str| nmt.and_then(|nmt| nmt.mmap_committed_bytes(name));
+    let buffers = sources.buffers.as_ref();
+    let library = nmt.map(|nmt| split_library(nmt.library_malloc_bytes(), sources));
+    let has_mappings = sources.mappings.is_some();
+    let source =
+        |with_nmt: &'static str, without: &'static str| if nmt.is_some() { with_nmt } else { without };
+    let (committed_bytes, limit_bytes, source) = match kind {
+        MemoryKind::Heap => (
+            committed("Java Heap").or(layout.heap_committed_bytes),
+            flags.heap_bytes,
+            source("smaps, NMT", "smaps, GC.heap_info"),
+        ),
+        MemoryKind::DirectBuffers => (
+            buffers.map(|buffers| buffers.direct_bytes).or(library.map(|(direct, _)| direct)),
+            flags.direct_bytes.or(buffers.and_then(|buffers| buffers.limit_bytes)).or(flags.heap_bytes),
+            match (buffers.is_some(), nmt.is_some()) {
+                (true, true) => "dump, NMT",
+                (true, false) => "dump",
+                _ => "NMT",
+            },
+        ),
+        MemoryKind::Unsafe => (library.map(|(_, other)| other), None, "NMT, dump"),
+        MemoryKind::Metaspace => (
+            committed("Metaspace").or_else(|| class_metadata(sources)),
+            flags.metaspace_bytes,
+            source("NMT", "GC.heap_info"),
+        ),
+        MemoryKind::ClassSpace => (
+            committed("Class").or(layout.class_space_committed_bytes),
+            flags.class_space_bytes,
+            source("smaps, NMT", "smaps, VM.info"),
+        ),
+        MemoryKind::Archive => (committed("Shared class space").or(mapped), None, "smaps"),
+        MemoryKind::CodeCache => (
+            committed("Code").or(layout.code_used_bytes),
+            flags.code_cache_bytes,
+            source("smaps, NMT", "smaps, VM.info"),
+        ),
+        MemoryKind::ThreadStacks => {
+            let stacks =
+                nmt.and_then(|nmt| nmt.category("Thread")).map(|threads| threads.stack_committed_bytes);
+            (stacks.filter(|bytes| *bytes > 0).or(mapped), None, "smaps")
+        }
+        MemoryKind::Collector => {
+            (committed("GC").or(layout.bytes(Part::Collector)), None, source("smaps, NMT", "smaps, VM.info"))
+        }
+        MemoryKind::Malloc => {
+            (nmt.map(|nmt| nmt.malloc_bytes.saturating_sub(nmt.library_malloc_bytes())), None, "NMT")
+        }
+        MemoryKind::MappedFiles if !has_mappings => {
+            (buffers.map(|buffers| buffers.mapped_bytes), None, "dump")
+        }
+        MemoryKind::MappedFiles | MemoryKind::Modules | MemoryKind::Libraries | MemoryKind::SharedMemory => {
+            (mapped, None, "smaps")
+        }
+    };
+    let largest = placed.and_then(|placed| placed.largest_file.as_ref()).map(|(_, file)| file.clone());
+    let (holder, count) = match kind {
+        MemoryKind::DirectBuffers => (buffers.and_then(|buffers| buffers.direct_holder.clone()), None),
+        MemoryKind::MappedFiles => (
+            buffers.and_then(|buffers| buffers.mapped_holder.clone()).or(largest),
+            placed.map(|placed| placed.files),
+        ),
+        MemoryKind::ThreadStacks => {
+            let counted = nmt.and_then(|nmt| nmt.category("Thread")).map(|row| row.threads);
+            (None, sources.threads.or(counted).or(placed.map(|placed| placed.stacks)))
+        }
+        _ => (None, None),
+    };
+    LedgerRow { kind, committed_bytes, resident_bytes, limit_bytes, source, holder, count }
+}

@@ -1,0 +1,29 @@
+//! The memory of a JVM's process: what the kernel and the JVM say about it, and the ledger that adds it up.
+//!
+//! | question | where |
+//! |---|---|
+//! | Which memory has the process mapped, and how much of it is there? | [`mappings`] reads `/proc/PID/smaps` |
+//! | Which memory does the JVM know to be its own? | [`native_memory`] reads `VM.native_memory` |
+//! | At which addresses are the parts of the JVM? | [`jvm_layout`] reads `VM.info`, `GC.heap_info` and `System.map` |
+//! | What does the JVM limit? | [`flags`] reads `VM.flags -all` |
+//! | What does the control group count, and what is its limit? | [`cgroup`] |
+//! | Which mappings are thread stacks, which are malloc arenas? | [`shapes`] |
+//! | How does it add up? | [`ledger`] |
+//!
+//! The crate reads texts and computes; it opens no files and depends on no other crate of the workspace. All texts may be
+//! hostile.
+
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+pub mod cgroup;
+pub mod flags;
+pub mod jvm_layout;
+pub mod ledger;
+pub mod mappings;
+pub mod native_memory;
+mod numbers;
+pub mod shapes;
+pub mod sources;
+
+pub use ledger::Ledger;
+pub use sources::Sources;
