@@ -346,6 +346,16 @@ impl fmt::Display for Size {
     }
 }
 
+impl Error {
+    /// Returns the error, on whichever machine it occurred.
+    pub fn cause(&self) -> &Self {
+        match self {
+            Self::Elsewhere(error) => error.cause(),
+            other => other,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

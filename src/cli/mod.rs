@@ -19,6 +19,7 @@ pub mod fuzzing;
 mod grammar;
 mod habits;
 mod mcp;
+mod memory;
 mod meta;
 mod object;
 mod options;
@@ -176,6 +177,7 @@ commands! {
         Jvms(JvmsArgs) = "jvms" in capture::jvms;
         #[cfg(target_os = "linux")]
         Dump(DumpArgs) = "dump" in capture::dump;
+        Memory(MemoryArgs) = "memory" in memory;
     }
     "Record" {
         Run(RunArgs) = "run" in agent::run, "without rows";

@@ -86,7 +86,7 @@ impl MemoryKind {
 }
 
 /// A row of a ledger.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerRow {
     /// Kind of memory.
     pub kind: MemoryKind,
@@ -159,6 +159,15 @@ impl Ledger {
         (ledger.arenas, ledger.arena_bytes) = (placed.arenas, placed.arena_bytes);
         ledger.rows = rows(sources, Some(&placed));
         ledger
+    }
+
+    /// Removes the names of files: they may tell what a program works on.
+    pub fn hide_files(&mut self) {
+        for row in
+            self.rows.iter_mut().filter(|row| row.holder.as_deref().is_some_and(|name| name.contains('/')))
+        {
+            row.holder = None;
+        }
     }
 
     /// Returns the row of a kind.

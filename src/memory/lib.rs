@@ -9,14 +9,18 @@
 //! | What does the control group count, and what is its limit? | [`cgroup`] |
 //! | Which mappings are thread stacks, which are malloc arenas? | [`shapes`] |
 //! | How does it add up? | [`ledger`] |
+//! | What does it suggest? | [`advice`] |
+//! | What grew? | [`growth`] |
 //!
 //! The crate reads texts and computes; it opens no files and depends on no other crate of the workspace. All texts may be
 //! hostile.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+pub mod advice;
 pub mod cgroup;
 pub mod flags;
+pub mod growth;
 pub mod jvm_layout;
 pub mod ledger;
 pub mod mappings;

@@ -148,9 +148,25 @@ impl Mappings {
         }
     }
 
+    /// Replaces the paths of files that are no libraries or archives of the JVM. What is computed of the mappings stays the same.
+    pub fn hide_paths(&mut self) {
+        for mapping in &mut self.all {
+            let Some(file) = mapping.file() else { continue };
+            let name = file.rsplit('/').next().unwrap_or_default();
+            let is_known = mapping.access.is_executable
+                || name.contains(".so")
+                || name.ends_with(".jsa")
+                || name == "modules"
+                || ["/memfd:", "/SYSV", "/dev/shm/", "/dev/zero"].iter().any(|known| file.starts_with(known));
+            if !is_known {
+                mapping.path = Some("/*".to_owned());
+            }
+        }
+    }
+
     /// Sorts the mappings, and omits those that overlap another one or have more resident bytes than addresses: such a file
     /// is not of a kernel.
-    fn sort(&mut self) {
+    pub fn sort(&mut self) {
         let before = self.all.len();
         self.all.sort_by_key(|mapping| (mapping.range.start, mapping.range.end));
         let mut end = 0;

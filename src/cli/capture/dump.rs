@@ -154,7 +154,7 @@ pub(crate) fn run(cx: &RunContext, args: &DumpArgs) -> anyhow::Result<Outcome> {
 }
 
 /// Returns the process with this ID, or the process whose main class's name contains the text.
-fn find(target: &str, machine: &mut dyn Machine) -> anyhow::Result<u32> {
+pub(crate) fn find(target: &str, machine: &mut dyn Machine) -> anyhow::Result<u32> {
     if let Ok(pid) = target.parse() {
         return Ok(pid);
     }

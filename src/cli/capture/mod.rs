@@ -5,7 +5,7 @@ pub(crate) mod dump;
 pub(crate) mod jvms;
 mod plan;
 mod redaction;
-mod via;
+pub(crate) mod via;
 
 use std::time::Duration;
 

@@ -76,6 +76,23 @@ pub struct OffHeap {
     largest: Option<ObjectIndex>,
 }
 
+/// Direct and mapped buffers of a dump, and who holds them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BufferHolders {
+    /// Direct ByteBuffers, as in [`OffHeap`].
+    pub direct: Buffers,
+    /// Mapped files.
+    pub mapped: Buffers,
+    /// Bytes that the JVM counts as reserved for direct buffers, if the dump contains them.
+    pub reserved_bytes: Option<u64>,
+    /// Limit of reserved bytes, if the dump contains it.
+    pub limit_bytes: Option<u64>,
+    /// Largest owners of the thousand largest direct buffers.
+    pub direct_owners: Vec<BufferOwner>,
+    /// Largest owners of the thousand largest mapped files.
+    pub mapped_owners: Vec<BufferOwner>,
+}
+
 /// Off-heap memory that a suspect is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OffHeapUse {
@@ -123,6 +140,26 @@ pub(crate) fn off_heap(dump: &Dump<'_>) -> OffHeap {
     found.owners = owners(&Edges::new(dump), &buffers);
     (found.reserved_bytes, found.limit_bytes) = counters(objects);
     found
+}
+
+/// Finds direct and mapped buffers, and the owners of the largest of each.
+pub fn holders(dump: &Dump<'_>) -> BufferHolders {
+    let found = off_heap(dump);
+    let mut buffers = buffers(&dump.objects);
+    buffers.sort_rows_by_key(|buffer| (Reverse(buffer.bytes), buffer.object));
+    let edges = Edges::new(dump);
+    let (mut mapped, mut direct): (Vec<NativeBuffer>, Vec<NativeBuffer>) =
+        buffers.into_iter().partition(|buffer| buffer.is_mapped);
+    mapped.truncate(MAX_OWNED);
+    direct.truncate(MAX_OWNED);
+    BufferHolders {
+        direct: found.direct,
+        mapped: found.mapped,
+        reserved_bytes: found.reserved_bytes,
+        limit_bytes: found.limit_bytes,
+        direct_owners: owners(&edges, &direct),
+        mapped_owners: owners(&edges, &mapped),
+    }
 }
 
 /// Returns the suspect for off-heap memory, if it is near its limit, an allocation failed, or it is large compared with the

@@ -77,7 +77,7 @@ names! {
     MAPPED_BUFFERS: Integer, "number of mapped files";
     MAPPED_BYTES: Integer, "total size of the mapped files";
     RESERVED_BYTES: Integer, "bytes of direct memory that `java.nio.Bits` has reserved";
-    LIMIT_BYTES: Integer, "maximum number of bytes of direct memory that `java.nio.Bits` reserves";
+    LIMIT_BYTES: Integer, "maximum number of bytes: of direct memory that `java.nio.Bits` reserves; of a kind of a process's memory; of its control group";
     BUFFERS: Integer, "number of direct ByteBuffers, excluding views and mapped files";
     CAPACITY_BYTES: Integer, "sum of the capacities of the buffers";
     OWNERS: Records, "owners of the thousand largest direct buffers and mapped files; only the owners with most bytes";
@@ -134,7 +134,7 @@ names! {
 
     // Rules.
     RULE: Text, "name of the rule; `damaged` for a damaged dump, `unreadable` for one that cannot be read. Of a suspect, the rule that found it: `mat`: the rules of Eclipse MAT, in its order; `below`: a store within a holder; `framework`: a framework rule; `off_heap`: memory outside the heap; `loaders`: class loaders of one application, regardless of what holds each of them. Of a credential, the ID of its rule";
-    HELD_BY as "holder": Text, "class and field of the program that hold the credential; arrays and collections of the JDK in between are skipped";
+    HELD_BY as "holder": Text, "class and field of the program that hold the credential, or most buffers; of mapped files without a dump, the largest file; arrays and collections of the JDK in between are skipped";
     IS_REACHABLE_NOW as "reachable": Boolean, "whether the object with the credential is reachable from GC roots";
     OMITTED: Integer, "number of findings omitted because of the limits of the search";
     MASKED: Text, "beginning and end of the credential: at most four and two characters; nothing of a short credential or a key";

@@ -12,13 +12,13 @@ names! {
     // Dumps.
     DUMP: Text, "path of the dump as given, or its name in an export";
     DUMPS: Records, "the dumps, in the order given or compared";
-    PATH: Text, "path of the file, as given";
+    PATH: Text, "path of the file, as given; of a control group, its path below the root";
     FILE: Text, "path or name of the file; bytes that are not UTF-8 are replaced by U+FFFD";
     DUMP_CONTENTS as "contents": Text, "what is left of the elements of primitive arrays: `complete`, `limited` to the first ones of each array, or `removed` from all byte[] and char[]; inferred, as no record states it";
     WRITER: Text, "program that wrote the dump: `hotspot`, `serviceability_agent` (`jhsdb jmap`), `jvmpi`, `android`, `native_image`, `agent` (HPROF), `text` for a text report, or `unknown`";
     FORMAT: Text, "name and version of the file format; `hprof` (binary) or `text` if only that is known";
     ID_BYTES: Integer, "size of an object ID";
-    FILE_BYTES: Integer, "length of the file on disk";
+    FILE_BYTES: Integer, "length of the file on disk; of a control group, its page cache, with shared memory";
     FILES: Integer, "number of files";
     DUMP_BYTES: Integer, "length of the unpacked dump";
     COMPRESSION: Text, "how the file is compressed: `gzip`, `zstd`, `tar`, `tar in gzip`, `tar in zstd` or `zip`";

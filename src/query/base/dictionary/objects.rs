@@ -6,7 +6,7 @@ names! {
     CLASS: Text, "name of the class, as in Java source; of a class object, `java.lang.Class`, or in summaries the class that it represents";
     LABEL: Text, "short description that distinguishes the object from others of its class: a thread's name, the text of a String, the class that a class object represents, a file's path. At most 120 characters, except in `strings`; for people, can change in any version";
     FIRST_LABEL: Text, "label of `first_object`";
-    KIND: Text, "kind of the row's subject. Of objects, `instance`, `object_array`, `primitive_array` or `class`; of references, `field`, `element`, `static`, `class`, `super`, `loader` or `local`; of GC roots, a kind of `gc_roots`; of leak suspects, `single` or `group`; of waste, a kind of waste; of problems, a kind of problem, see `info` and `doctor`";
+    KIND: Text, "kind of the row's subject. Of objects, `instance`, `object_array`, `primitive_array` or `class`; of references, `field`, `element`, `static`, `class`, `super`, `loader` or `local`; of GC roots, a kind of `gc_roots`; of leak suspects, `single` or `group`; of waste, a kind of waste; of a process, a kind of memory; of problems, a kind of problem, see `info` and `doctor`";
     WHAT: Text, "what the row is about: `instance`, `class`, `class_loader` or `thread`; of waste, a class or a description; of a proof, the analysis that was compared or the text that was searched for";
     SHALLOW_BYTES: Integer, "shallow size: bytes of the objects themselves, in the layout of the JVM";
     RETAINED_BYTES: Integer, "retained size: bytes that would be freed with the objects, themselves included";

@@ -24,4 +24,26 @@ names! {
     SENT_BYTES: Integer, "bytes of the compressed dump that were received over the connection of `--via`";
     STANDSTILL_MS: Integer, "time for which the program's threads were stopped";
     IS_STANDSTILL_MEASURED: Boolean, "whether `standstill_ms` was measured by the JVM (its safepoints); otherwise it is the duration of the whole command, an upper bound";
+
+    // Memory of a process.
+    RESIDENT_BYTES: Integer, "bytes in memory now; a page that several processes share counts in part (PSS)";
+    PROCESS_BYTES: Integer, "resident bytes of the process (PSS)";
+    UNEXPLAINED_BYTES: Integer, "resident bytes of the process that no source names";
+    SWAP_BYTES: Integer, "bytes in swap";
+    HUGETLB_BYTES: Integer, "bytes of huge pages of hugetlbfs, which resident bytes do not contain";
+    IS_TRACKING: Boolean, "whether there is an account of Native Memory Tracking";
+    ADVICE_LINES: Texts, "advice by rules that the lines state, for people";
+    CGROUP: Record, "control group of the process, or the one above it whose limit is the lowest";
+    CURRENT_BYTES: Integer, "bytes that count for the limit";
+    HIGH_BYTES: Integer, "bytes from which the kernel slows the processes down (memory.high)";
+    ANON_BYTES: Integer, "anonymous memory";
+    SHMEM_BYTES: Integer, "shared memory and tmpfs, part of the page cache";
+    RECLAIMABLE_BYTES: Integer, "page cache that the kernel can drop without writing it";
+    KERNEL_BYTES: Integer, "memory of the kernel for the processes";
+    KERNEL_STACK_BYTES: Integer, "kernel stacks of threads, part of `kernel_bytes`";
+    PAGE_TABLE_BYTES: Integer, "page tables, part of `kernel_bytes`";
+    SLAB_BYTES: Integer, "slabs, part of `kernel_bytes`";
+    OOM_KILLS: Integer, "number of processes that the kernel ended because the limit was reached";
+    LIMIT_HITS: Integer, "number of times that the limit was reached";
+    PROCESSES: Integer, "number of processes in the control group";
 }

@@ -45,7 +45,7 @@ names! {
     LOCAL_COUNT: Integer, "number of objects that the stack or the frame holds";
     LOCATION: Text, "a frame as `class.method(source:line)`, for people";
     METHOD: Text, "method of the frame; in rankings, `CLASS.METHOD` of the innermost frame";
-    SOURCE: Text, "source file";
+    SOURCE: Text, "source file; of a kind of a process's memory, where its bytes are from";
     LINE: Integer, "line number, from 1";
     IS_NATIVE: Boolean, "whether the method is native";
     THREAD_LOCALS: Records, "ThreadLocals whose values retain most, at most three; in CSV their fields";
@@ -66,7 +66,7 @@ names! {
     SELF_MS: Signed, "time in milliseconds";
     TOTAL_MS: Signed, "time of all rows, as stated in the file";
     TIME_MS: Signed, "time as stated in the file; negative if it overflowed";
-    COUNT: Integer, "number of calls or of events";
+    COUNT: Integer, "number of calls or of events; of threads with stacks, and of mapped files";
     CALLER: Text, "calling method";
     CALLEE: Text, "called method";
     CALLER_SIGNATURE: Text, "signature of the caller in JVM notation";
@@ -104,7 +104,7 @@ names! {
     IS_FULL: Boolean, "whether the whole heap was collected while the program was stopped";
     USED_BEFORE_BYTES: Integer, "used bytes of the heap before the collection";
     USED_BYTES: Integer, "used bytes of the heap after the collection";
-    COMMITTED_BYTES: Integer, "committed bytes of the heap after the collection";
+    COMMITTED_BYTES: Integer, "committed bytes of the heap after the collection; of a kind of a process's memory, bytes that its source promises, resident or not";
     METASPACE_BYTES: Integer, "used bytes of metaspace after the collection";
     HEAP_TEXT: Text, "description of the heap over time, including the time of the dump, for people; can change in any version";
     COLLECTION_BEFORE_DUMP: Record, "last recorded collection before the dump, usually caused by the dump itself";
@@ -116,7 +116,7 @@ names! {
     FIRST_FLOOR_BYTES: Integer, "least used bytes after a collection in the second quarter of the collections";
     MIDDLE_FLOOR_BYTES: Integer, "least used bytes after a collection in the third quarter";
     LAST_FLOOR_BYTES: Integer, "least used bytes after a collection in the last quarter";
-    PEAK_BYTES: Integer, "most used bytes after a collection in the last three quarters; in all quarters if there are too few collections";
+    PEAK_BYTES: Integer, "most used bytes after a collection in the last three quarters; in all quarters if there are too few collections; of a process or control group, most resident bytes so far";
     LEFT_AT_END_BYTES: Integer, "used bytes after the last of these collections";
     MEMORY_LIMIT_BYTES: Integer, "memory limit of the container";
     MOST_GROWN: Record, "class that grew most among the classes that the JVM counted";

@@ -1,0 +1,242 @@
+//! `memory`: where the memory of a process is.
+
+mod buffers;
+mod columns;
+#[cfg(target_os = "linux")]
+mod live;
+mod saved;
+#[cfg(target_os = "linux")]
+mod watch;
+mod words;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use hprof_memory::mappings::Mappings;
+use hprof_memory::{Ledger, Sources};
+use hprof_report::json::DumpHeader;
+
+#[cfg(target_os = "linux")]
+use crate::cli::capture::via::ViaArgs;
+use crate::cli::prelude::*;
+use crate::cli::shared::durations::duration;
+
+use saved::SavedMemory;
+
+pub(crate) use columns::row_schema;
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  hprof-cli memory 4711
+  hprof-cli memory OrderService --dump heap.hprof
+  hprof-cli memory 4711 --watch 10s
+  hprof-cli memory 1 --via 'kubectl exec -i POD --' --save pod.json
+  hprof-cli memory heap.hprof --process pod.json
+  hprof-cli memory smaps.txt --nmt nmt.txt";
+
+/// Show where the memory of a process is: heap and all the rest
+///
+/// Adds up a JVM's process from the kernel's account (/proc/PID/smaps, cgroup) and the JVM's own (Native Memory
+/// Tracking, addresses). Rows do not overlap: their resident bytes and the unexplained rest sum to the process's
+/// resident bytes, in which pages that several processes share count in part (PSS). Committed bytes are what a source
+/// promises; memory that was never written to is committed, but not resident. Without Native Memory Tracking
+/// (-XX:NativeMemoryTracking=summary), malloc and direct buffers are unexplained, unless --dump names the buffers. Of a
+/// dump alone, shows what it says about memory outside of the heap. See docs/memory.md.
+#[derive(Debug, clap::Args)]
+#[command(mut_arg("dump", |arg| arg
+    .value_name("PID|FILE")
+    .help(
+        "Process ID of a JVM, a part of its main class's name, a heap dump, a file of --save, or a copy of \
+         /proc/PID/smaps; a file wins over a process of that name"
+    )))]
+pub(crate) struct MemoryArgs {
+    #[command(flatten)]
+    input: Input,
+
+    /// Heap dump of the same process: says who holds direct and mapped buffers
+    #[arg(long = "dump", id = "heap", value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
+    heap: Option<PathBuf>,
+
+    /// File that `memory PID --save FILE` wrote about the process of the dump
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
+    process: Option<PathBuf>,
+
+    /// Copy of /proc/PID/smaps of the process of the dump
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "process", help_heading = "Input")]
+    smaps: Option<PathBuf>,
+
+    /// Output of `jcmd PID VM.native_memory`
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
+    nmt: Option<PathBuf>,
+
+    /// Write what was read about the process to FILE, for `memory FILE` and --process
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Output")]
+    save: Option<PathBuf>,
+
+    /// Show a line each TIME, such as 10s: what grew since the line before; Ctrl-C ends with what grew in all
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "save", help_heading = "Output")]
+    watch: Option<Duration>,
+
+    /// End --watch after TIME, such as 10m
+    #[arg(long = "for", id = "duration", value_name = "TIME", value_parser = duration, requires = "watch", help_heading = "Output")]
+    duration: Option<Duration>,
+
+    /// Make the JVM return free memory of glibc's malloc to the system first, and say how much it was (JDK 17.0.9 and
+    /// later)
+    #[arg(long, help_heading = "Target")]
+    trim: bool,
+
+    /// Give up if the JVM or the command of --via does not answer for TIME, such as 90s or 10m
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Target")]
+    timeout: Option<Duration>,
+
+    #[cfg(target_os = "linux")]
+    #[command(flatten)]
+    via: ViaArgs,
+
+    #[command(flatten)]
+    output: Output,
+}
+
+/// A process or file, and everything that is known about its memory.
+struct MemorySource {
+    /// Path of the file, or `/proc` or the command of `--via`.
+    path: String,
+    saved: SavedMemory,
+    ledger: Ledger,
+    /// Shallow size of the heap in a dump, if there is no process.
+    dump_bytes: Option<u64>,
+    is_damaged: bool,
+}
+
+impl AnswerSource for MemorySource {
+    fn header(&self) -> DumpHeader<'_> {
+        DumpHeader { path: self.path.as_str().into(), ..DumpHeader::default() }
+    }
+
+    fn is_damaged(&self) -> bool {
+        self.is_damaged
+    }
+}
+
+pub(crate) fn run(cx: &RunContext, args: &MemoryArgs) -> anyhow::Result<Outcome> {
+    let path = args.input.path();
+    if !path.exists() {
+        return args.run_live(cx);
+    }
+    let is_number = path.to_str().is_some_and(|name| name.parse::<u32>().is_ok());
+    if is_number && !args.input.quiet {
+        cx.emit("note", &format!("{} is a file here, not a process ID", path.display()));
+    }
+    for (option, is_given) in
+        [("--watch", args.watch.is_some()), ("--trim", args.trim), ("--save", args.save.is_some())]
+    {
+        anyhow::ensure!(!is_given, "{option} needs a running JVM, and {} is a file", path.display());
+    }
+    let mut source = args.read_file(cx, path)?;
+    if let Some(nmt) = &args.nmt {
+        source.saved.sources.native_memory = Some(saved::native_memory(nmt)?);
+    }
+    source.add_heap(cx, args)?;
+    source.show(cx, args)
+}
+
+impl MemoryArgs {
+    /// Reads a saved file, a copy of smaps, or a dump with what is given beside it.
+    fn read_file(&self, cx: &RunContext, path: &Path) -> anyhow::Result<MemorySource> {
+        let mut source = MemorySource::new(path.display().to_string());
+        let beside = self.process.as_deref().or(self.smaps.as_deref());
+        if let Some(saved) = saved::read(path)? {
+            anyhow::ensure!(
+                beside.is_none(),
+                "--process and --smaps are given with a dump, and {} is none",
+                path.display()
+            );
+            source.saved = saved;
+            return Ok(source);
+        }
+        if let Some(beside) = beside {
+            let found = saved::read(beside)?;
+            source.saved = found.with_context(|| {
+                format!("{} is neither a file of --save nor a copy of /proc/PID/smaps", beside.display())
+            })?;
+        }
+        let found = buffers::read(cx, &self.input)?;
+        source.is_damaged = found.is_damaged;
+        if source.saved.sources.mappings.is_none() {
+            source.dump_bytes = Some(found.heap_bytes);
+            source.saved.sources.threads = source.saved.sources.threads.or(Some(found.threads));
+        }
+        source.saved.sources.buffers = Some(found.buffers);
+        Ok(source)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn run_live(&self, cx: &RunContext) -> anyhow::Result<Outcome> {
+        for (option, is_given) in [("--process", self.process.is_some()), ("--smaps", self.smaps.is_some())] {
+            anyhow::ensure!(!is_given, "{option} is for a dump; a running process is read itself");
+        }
+        live::run(cx, self)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn run_live(&self, _: &RunContext) -> anyhow::Result<Outcome> {
+        anyhow::bail!("{}: no such file; running JVMs can be read on Linux only", self.input.path().display())
+    }
+}
+
+impl MemorySource {
+    fn new(path: String) -> Self {
+        Self {
+            path,
+            saved: SavedMemory::default(),
+            ledger: Ledger::default(),
+            dump_bytes: None,
+            is_damaged: false,
+        }
+    }
+
+    fn sources(&self) -> &Sources {
+        &self.saved.sources
+    }
+
+    /// Returns the bytes of the process in swap.
+    fn swap_bytes(&self) -> Option<u64> {
+        self.sources().mappings.as_ref().map(Mappings::swapped_bytes)
+    }
+
+    /// Returns the bytes of the process in huge pages of hugetlbfs.
+    fn hugetlb_bytes(&self) -> Option<u64> {
+        self.sources().mappings.as_ref().map(Mappings::hugetlb_bytes)
+    }
+
+    /// Adds the buffers in the dump of `--dump`.
+    fn add_heap(&mut self, cx: &RunContext, args: &MemoryArgs) -> anyhow::Result<()> {
+        if let Some(path) = &args.heap {
+            let found = buffers::read(cx, &args.input.with_dump(path))?;
+            self.is_damaged |= found.is_damaged;
+            self.saved.sources.buffers = Some(found.buffers);
+        }
+        Ok(())
+    }
+
+    /// Computes the ledger and shows it.
+    fn show(mut self, cx: &RunContext, args: &MemoryArgs) -> anyhow::Result<Outcome> {
+        self.ledger = Ledger::new(self.sources());
+        if cx.hides_values {
+            self.ledger.hide_files();
+        }
+        let lines_above = words::lines(&self);
+        let lines_below = words::totals(&self);
+        let rows = self.ledger.rows.clone();
+        let has_rows = !rows.is_empty();
+        let mut answer = Answer::new(columns::columns(), rows)
+            .with_summary(&columns::summary_columns(), &self)
+            .with_section_above(Section::Text(lines_above.join("\n")));
+        if !lines_below.is_empty() {
+            answer = answer.with_section_below(Section::Text(lines_below.join("\n")));
+        }
+        AnswerSource::show(&self, cx, "memory", &args.output, answer)?;
+        Ok(self.outcome(has_rows))
+    }
+}

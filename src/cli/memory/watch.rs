@@ -1,0 +1,103 @@
+//! `memory PID --watch`: a line each round, with what grew since the round before.
+
+use std::io::Write;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use hprof_capture::Error;
+use hprof_memory::growth::{KindChange, changes, difference};
+use hprof_memory::{Ledger, Sources};
+use hprof_report::number::signed_bytes;
+
+use crate::cli::prelude::*;
+use crate::cli::shared::context::lock;
+use crate::cli::shared::durations::long_time;
+use crate::cli::shared::{output, signals};
+
+use super::live::{self, LiveProcess};
+use super::{MemoryArgs, words};
+
+/// Minimum change of a kind that is worth a word: less is noise of allocators.
+const MIN_CHANGE: u64 = 64 << 10;
+/// Maximum number of kinds in a line.
+const SHOWN: usize = 4;
+
+/// Shows a line each `interval` until Ctrl-C, the end of the process, or the time of `--for`.
+pub(super) fn run(
+    cx: &RunContext,
+    args: &MemoryArgs,
+    process: &mut LiveProcess<'_>,
+    sources: Sources,
+    interval: Duration,
+) -> anyhow::Result<Outcome> {
+    anyhow::ensure!(
+        args.output.format() == Format::Table,
+        "--watch prints lines, not rows; for rows, run the command again"
+    );
+    let stop = Arc::new((Mutex::new(false), Condvar::new()));
+    let stopping = stop.clone();
+    signals::instead(move || {
+        *lock(&stopping.0) = true;
+        stopping.1.notify_all();
+    });
+    let start = Instant::now();
+    let first = Ledger::new(&sources);
+    let mut last = first.clone();
+    print(cx, &format!("{:>6}  {:>10}  {}", "time", "process", words::largest(&first)))?;
+    loop {
+        let is_over = args.duration.is_some_and(|duration| start.elapsed() >= duration);
+        if is_over || wait(&stop, interval) {
+            break;
+        }
+        let now = match live::ledger(process) {
+            Ok(now) => now,
+            Err(error) if has_ended(&error) => {
+                cx.emit("note", &format!("process {} has ended", process.pid));
+                break;
+            }
+            Err(error) => return Err(error),
+        };
+        let changed = text(&changes(&last, &now));
+        print(cx, &line(start.elapsed(), &now, &changed))?;
+        last = now;
+    }
+    let grown = changes(&first, &last);
+    let total = difference(first.process_bytes.unwrap_or(0), last.process_bytes.unwrap_or(0));
+    print(cx, &format!("{} in {}: {}", signed_bytes(total), long_time(start.elapsed()), text(&grown)))?;
+    Ok(Outcome::Fine)
+}
+
+/// Waits for the next round; returns whether to stop.
+fn wait(stop: &(Mutex<bool>, Condvar), interval: Duration) -> bool {
+    let is_stopped = lock(&stop.0);
+    let waited = stop.1.wait_timeout_while(is_stopped, interval, |is_stopped| !*is_stopped);
+    waited.map_or(true, |(is_stopped, _)| *is_stopped)
+}
+
+fn has_ended(error: &anyhow::Error) -> bool {
+    let cause = error.downcast_ref::<Error>().map(Error::cause);
+    matches!(cause, Some(Error::Ended { .. } | Error::EndedDuring { .. } | Error::NoProcess { .. }))
+}
+
+fn line(elapsed: Duration, ledger: &Ledger, changed: &str) -> String {
+    format!("{:>6}  {:>10}  {changed}", long_time(elapsed), human_bytes(ledger.process_bytes.unwrap_or(0)))
+}
+
+/// Returns the largest changes in words.
+fn text(changes: &[KindChange]) -> String {
+    let told = changes.iter().filter(|change| change.bytes.unsigned_abs() >= MIN_CHANGE);
+    let told: Vec<String> = told
+        .take(SHOWN)
+        .map(|change| {
+            format!("{} {}", signed_bytes(change.bytes), change.kind.map_or(words::UNEXPLAINED, words::kind))
+        })
+        .collect();
+    if told.is_empty() { "no change".to_owned() } else { told.join(", ") }
+}
+
+fn print(cx: &RunContext, line: &str) -> anyhow::Result<()> {
+    let mut out = cx.writer();
+    out.write_all(format!("{line}\n").as_bytes())?;
+    output::finish(out)?;
+    Ok(())
+}
