@@ -41,7 +41,7 @@ pub enum Advice {
         /// Resident bytes.
         bytes: u64,
     },
-    /// Direct buffers may grow to a size that nobody has set.
+    /// Direct buffers may grow to a size that nobody has set, and have half of it, or with the heap more than the control group.
     DirectLimit {
         /// Bytes now.
         bytes: u64,
@@ -109,7 +109,10 @@ pub fn advice(ledger: &Ledger, sources: &Sources) -> Vec<Advice> {
     if let Some(limit_bytes) = heap_limit.filter(|_| sources.flags.direct_bytes.is_none())
         && is_much(library)
     {
-        all.push(Advice::DirectLimit { bytes: library, limit_bytes });
+        let is_too_much = limit.is_some_and(|limit| limit_bytes.saturating_mul(2) > limit);
+        if is_too_much || is_share(library, limit_bytes, 50) {
+            all.push(Advice::DirectLimit { bytes: library, limit_bytes });
+        }
     }
     if let Some(row) =
         ledger.row(MemoryKind::ThreadStacks).filter(|_| is_much(resident(MemoryKind::ThreadStacks)))

@@ -7,8 +7,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::jvm_layout::Part;
+use crate::effective_layout::effective_layout;
+use crate::jvm_layout::{JvmLayout, Part};
 use crate::mappings::{AddressRange, Mapping, Mappings, sum};
+use crate::native_memory::NativeMemory;
 use crate::shapes::{Shape, shapes};
 use crate::sources::Sources;
 
@@ -35,6 +37,8 @@ pub enum MemoryKind {
     Collector,
     /// Other memory that the JVM allocates.
     Malloc,
+    /// Free memory that glibc's `malloc` keeps.
+    MallocFree,
     /// Files that the program has mapped.
     MappedFiles,
     /// Class files of the JDK (`lib/modules`).
@@ -47,7 +51,7 @@ pub enum MemoryKind {
 
 impl MemoryKind {
     /// All kinds, in the order of declaration.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Heap,
         Self::DirectBuffers,
         Self::Unsafe,
@@ -58,6 +62,7 @@ impl MemoryKind {
         Self::ThreadStacks,
         Self::Collector,
         Self::Malloc,
+        Self::MallocFree,
         Self::MappedFiles,
         Self::Modules,
         Self::Libraries,
@@ -77,6 +82,7 @@ impl MemoryKind {
             Self::ThreadStacks => "thread_stacks",
             Self::Collector => "gc",
             Self::Malloc => "malloc",
+            Self::MallocFree => "malloc_free",
             Self::MappedFiles => "mapped_files",
             Self::Modules => "modules",
             Self::Libraries => "libraries",
@@ -131,6 +137,8 @@ struct Placed {
     stacks: u64,
     arenas: u64,
     arena_bytes: u64,
+    /// Bytes of arenas that are not resident. They are free, as memory in use has been written to.
+    absent_bytes: u64,
     /// Mapped file with most resident bytes, and the number of files.
     largest_file: Option<(u64, String)>,
     files: u64,
@@ -142,7 +150,8 @@ const MAX_ZEROED: u64 = 2 << 20;
 impl Ledger {
     /// Computes the ledger.
     pub fn new(sources: &Sources) -> Self {
-        let placed = sources.mappings.as_ref().map(|mappings| Placed::new(mappings, sources));
+        let layout = effective_layout(sources);
+        let placed = sources.mappings.as_ref().map(|mappings| Placed::new(mappings, sources, &layout));
         let mut ledger = Self {
             process_bytes: sources.mappings.as_ref().map(Mappings::proportional_bytes),
             ..Self::default()
@@ -150,14 +159,14 @@ impl Ledger {
         let mut placed = match placed {
             Some(placed) => placed,
             None => {
-                ledger.rows = rows(sources, None);
+                ledger.rows = rows(sources, &layout, None);
                 return ledger;
             }
         };
-        placed.share_pool(sources);
+        placed.share_pool(sources, &layout);
         ledger.unexplained_bytes = Some(placed.pool);
         (ledger.arenas, ledger.arena_bytes) = (placed.arenas, placed.arena_bytes);
-        ledger.rows = rows(sources, Some(&placed));
+        ledger.rows = rows(sources, &layout, Some(&placed));
         ledger
     }
 
@@ -193,12 +202,12 @@ fn kind_of_part(part: Part) -> MemoryKind {
 }
 
 impl Placed {
-    fn new(mappings: &Mappings, sources: &Sources) -> Self {
+    fn new(mappings: &Mappings, sources: &Sources, layout: &JvmLayout) -> Self {
         let shapes = shapes(mappings, &sources.stack_pointers, sources.flags.stack_bytes);
         let mut placed = Self::default();
         let mut files: Vec<(&str, u64)> = Vec::new();
         for (index, mapping) in mappings.all.iter().enumerate() {
-            let rest = placed.place_parts(mapping, sources);
+            let rest = placed.place_parts(mapping, layout, &sources.clipped);
             let shape = shapes.get(index).copied().unwrap_or(Shape::Other);
             match own_kind(mappings, index, shape) {
                 Some(kind) => {
@@ -217,11 +226,16 @@ impl Placed {
                 }
                 None => {
                     placed.pool = placed.pool.saturating_add(rest);
+                    let is_first_arena = mapping.path.as_deref() == Some("[heap]");
+                    if shape == Shape::Arena || is_first_arena {
+                        let absent = mapping.range.bytes().saturating_sub(mapping.resident_bytes);
+                        placed.absent_bytes = placed.absent_bytes.saturating_add(absent);
+                    }
                     if shape == Shape::Arena {
                         placed.arenas += 1;
                         placed.arena_bytes = placed.arena_bytes.saturating_add(rest);
                     }
-                    let labels = &sources.layout.collector_ranges;
+                    let labels = &layout.collector_ranges;
                     let is_labelled = labels.iter().any(|range| range.intersection(mapping.range).is_some());
                     if is_labelled {
                         placed.labelled = placed.labelled.saturating_add(rest);
@@ -248,14 +262,14 @@ impl Placed {
     }
 
     /// Places the parts of the JVM within a mapping; returns the resident bytes that are left.
-    fn place_parts(&mut self, mapping: &Mapping, sources: &Sources) -> u64 {
+    fn place_parts(&mut self, mapping: &Mapping, layout: &JvmLayout, counted: &[(AddressRange, u64)]) -> u64 {
         let mut rest = mapping.proportional_bytes;
-        for (range, part) in &sources.layout.ranges {
+        for (range, part) in &layout.ranges {
             let Some(common) = range.intersection(mapping.range) else { continue };
             let bytes = if common == mapping.range {
                 rest
             } else {
-                resident_within(mapping, common, &sources.clipped).min(rest)
+                resident_within(mapping, common, counted).min(rest)
             };
             self.add(kind_of_part(*part), bytes);
             rest = rest.saturating_sub(bytes);
@@ -264,23 +278,28 @@ impl Placed {
     }
 
     /// Takes from the pool what the JVM states, the most certain first.
-    fn share_pool(&mut self, sources: &Sources) {
-        let (Some(nmt), layout) = (&sources.native_memory, &sources.layout) else {
+    fn share_pool(&mut self, sources: &Sources, layout: &JvmLayout) {
+        let Some(nmt) = &sources.native_memory else {
             self.share_without_nmt(sources);
             return;
         };
         // Chunks of metaspace are committed when they are used.
         let metaspace = nmt.mmap_committed_bytes("Metaspace").or(class_metadata(sources));
         self.take(MemoryKind::Metaspace, metaspace.unwrap_or(0));
-        // Small allocations are written at once; large ones of libraries may never be touched.
-        let library = nmt.library_malloc_bytes();
-        self.take(MemoryKind::Malloc, nmt.malloc_bytes.saturating_sub(library));
-        let (direct, other) = split_library(library, sources);
-        self.take(MemoryKind::DirectBuffers, direct);
-        self.take(MemoryKind::Unsafe, other);
+        let (direct, other) = split_library(nmt.library_malloc_bytes(), sources);
+        let own = nmt.malloc_bytes.saturating_sub(nmt.library_malloc_bytes());
+        let own = (MemoryKind::Malloc, own.saturating_add(nmt.malloc_overhead_bytes()));
+        // The memory of buffers is zeroed, and small allocations are written at once. Other memory of libraries may never be
+        // touched.
+        let order = match sources.buffers {
+            Some(_) => [(MemoryKind::DirectBuffers, direct), own, (MemoryKind::Unsafe, other)],
+            None => [own, (MemoryKind::DirectBuffers, direct), (MemoryKind::Unsafe, other)],
+        };
+        order.iter().for_each(|(kind, bytes)| self.take(*kind, *bytes));
         let placed = layout.bytes(Part::Collector).unwrap_or(0);
         let collector = nmt.mmap_committed_bytes("GC").unwrap_or(0).saturating_sub(placed);
         self.take(MemoryKind::Collector, collector.min(self.labelled));
+        self.take_free(sources);
     }
 
     fn share_without_nmt(&mut self, sources: &Sources) {
@@ -288,17 +307,13 @@ impl Placed {
         if let Some(buffers) = &sources.buffers {
             self.take(MemoryKind::DirectBuffers, buffers.direct_bytes);
         }
-        self.take(
-            MemoryKind::Collector,
-            self.labelled.min(
-                sources
-                    .layout
-                    .collector_ranges
-                    .iter()
-                    .map(|range| range.bytes())
-                    .fold(0, u64::saturating_add),
-            ),
-        );
+        self.take_free(sources);
+    }
+
+    /// Moves free memory of `malloc` from the pool, as far as it is resident.
+    fn take_free(&mut self, sources: &Sources) {
+        let absent = if sources.malloc.is_some() { self.absent_bytes } else { 0 };
+        self.take(MemoryKind::MallocFree, free_bytes(sources).unwrap_or(0).saturating_sub(absent));
     }
 
     /// Moves bytes from the pool to a kind.
@@ -313,6 +328,12 @@ impl Placed {
 fn class_metadata(sources: &Sources) -> Option<u64> {
     let class_space = sources.layout.class_space_committed_bytes.unwrap_or(0);
     Some(sources.layout.metaspace_committed_bytes?.saturating_sub(class_space))
+}
+
+/// Returns the free bytes of `malloc`: as it states them, or those of the JVM's arenas that were freed.
+fn free_bytes(sources: &Sources) -> Option<u64> {
+    let stated = sources.malloc.map(|malloc| malloc.free_bytes);
+    stated.or_else(|| sources.native_memory.as_ref().map(NativeMemory::freed_bytes))
 }
 
 /// Splits the memory that the JDK's libraries allocate into that of direct buffers and the rest, if a dump has the buffers.
@@ -340,6 +361,10 @@ fn own_kind(mappings: &Mappings, index: usize, shape: Shape) -> Option<MemoryKin
     let mapping = mappings.all.get(index)?;
     if shape == Shape::Stack {
         return Some(MemoryKind::ThreadStacks);
+    }
+    if mapping.path.is_none() && mapping.access.is_executable {
+        // Nothing else in a JVM makes code at run time.
+        return Some(MemoryKind::CodeCache);
     }
     let path = mapping.path.as_deref().unwrap_or_default();
     if path.starts_with("/memfd:java_heap") || path.contains("/java_heap.") {
@@ -390,20 +415,23 @@ fn is_zeroed_data(mappings: &Mappings, index: usize) -> bool {
 }
 
 /// Returns the rows. `placed` has the resident bytes, if they are known.
-fn rows(sources: &Sources, placed: Option<&Placed>) -> Vec<LedgerRow> {
+fn rows(sources: &Sources, layout: &JvmLayout, placed: Option<&Placed>) -> Vec<LedgerRow> {
     let mut rows: Vec<LedgerRow> = MemoryKind::ALL
         .iter()
-        .map(|kind| row(*kind, sources, placed))
-        .filter(|row| row.committed_bytes.unwrap_or(0) > 0 || row.resident_bytes.unwrap_or(0) > 0)
+        .map(|kind| row(*kind, sources, layout, placed))
+        .filter(|row| {
+            let is_promised = row.committed_bytes.unwrap_or(0) > 0 && row.kind != MemoryKind::MallocFree;
+            is_promised || row.resident_bytes.unwrap_or(0) > 0
+        })
         .collect();
     rows.sort_by_key(|row| std::cmp::Reverse((row.resident_bytes, row.committed_bytes)));
     rows
 }
 
-fn row(kind: MemoryKind, sources: &Sources, placed: Option<&Placed>) -> LedgerRow {
+fn row(kind: MemoryKind, sources: &Sources, layout: &JvmLayout, placed: Option<&Placed>) -> LedgerRow {
     let resident_bytes = placed.and_then(|placed| placed.resident.get(at(kind)).copied());
     let mapped = placed.and_then(|placed| placed.mapped.get(at(kind)).copied()).filter(|bytes| *bytes > 0);
-    let (layout, flags) = (&sources.layout, &sources.flags);
+    let flags = &sources.flags;
     let nmt = sources.native_memory.as_ref();
     let committed = |name: &str| nmt.and_then(|nmt| nmt.mmap_committed_bytes(name));
     let buffers = sources.buffers.as_ref();
@@ -454,6 +482,10 @@ fn row(kind: MemoryKind, sources: &Sources, placed: Option<&Placed>) -> LedgerRo
         MemoryKind::Malloc => {
             (nmt.map(|nmt| nmt.malloc_bytes.saturating_sub(nmt.library_malloc_bytes())), None, "NMT")
         }
+        MemoryKind::MallocFree => {
+            let has_info = sources.malloc.is_some();
+            (free_bytes(sources), None, if has_info { "System.native_heap_info" } else { "NMT peak" })
+        }
         MemoryKind::MappedFiles if !has_mappings => {
             (buffers.map(|buffers| buffers.mapped_bytes), None, "dump")
         }
@@ -464,6 +496,7 @@ fn row(kind: MemoryKind, sources: &Sources, placed: Option<&Placed>) -> LedgerRo
     let largest = placed.and_then(|placed| placed.largest_file.as_ref()).map(|(_, file)| file.clone());
     let (holder, count) = match kind {
         MemoryKind::DirectBuffers => (buffers.and_then(|buffers| buffers.direct_holder.clone()), None),
+        MemoryKind::Malloc => (nmt.and_then(NativeMemory::largest_malloc).map(str::to_owned), None),
         MemoryKind::MappedFiles => (
             buffers.and_then(|buffers| buffers.mapped_holder.clone()).or(largest),
             placed.map(|placed| placed.files),

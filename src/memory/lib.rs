@@ -5,6 +5,7 @@
 //! | Which memory has the process mapped, and how much of it is there? | [`mappings`] reads `/proc/PID/smaps` |
 //! | Which memory does the JVM know to be its own? | [`native_memory`] reads `VM.native_memory` |
 //! | At which addresses are the parts of the JVM? | [`jvm_layout`] reads `VM.info`, `GC.heap_info` and `System.map` |
+//! | How much of malloc is free? | [`malloc_info`] reads `System.native_heap_info` |
 //! | What does the JVM limit? | [`flags`] reads `VM.flags -all` |
 //! | What does the control group count, and what is its limit? | [`cgroup`] |
 //! | Which mappings are thread stacks, which are malloc arenas? | [`shapes`] |
@@ -19,10 +20,12 @@
 
 pub mod advice;
 pub mod cgroup;
+mod effective_layout;
 pub mod flags;
 pub mod growth;
 pub mod jvm_layout;
 pub mod ledger;
+pub mod malloc_info;
 pub mod mappings;
 pub mod native_memory;
 mod numbers;

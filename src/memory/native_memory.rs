@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::mappings::AddressRange;
-use crate::numbers::{address, scaled_bytes};
+use crate::mappings::sum;
+use crate::numbers::{address, bytes, scaled_bytes};
 
 /// Memory of one category of Native Memory Tracking.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +18,10 @@ pub struct Category {
     pub committed_bytes: u64,
     /// Part of the committed bytes from `malloc`. Arenas are part of the category `Arena Chunk`, too, and are not added here.
     pub malloc_bytes: u64,
+    /// Most bytes from `malloc` so far (JDK 17.0.9 and later).
+    pub malloc_peak_bytes: u64,
+    /// Part of the reserved bytes from `mmap`.
+    pub mmap_reserved_bytes: u64,
     /// Part of the committed bytes from `mmap`.
     pub mmap_committed_bytes: u64,
     /// Committed bytes of thread stacks.
@@ -34,6 +39,8 @@ pub struct NativeMemory {
     pub committed_bytes: Option<u64>,
     /// Bytes from `malloc` of all categories.
     pub malloc_bytes: u64,
+    /// Number of allocations, if the text states it.
+    pub allocations: u64,
     /// Categories in the order of the text.
     pub categories: Vec<Category>,
     /// Reserved ranges of addresses with the names of their categories; only in a detail report.
@@ -69,7 +76,11 @@ impl NativeMemory {
                 found.reserved_bytes = value(rest, "reserved=");
                 found.committed_bytes = value(rest, "committed=");
             } else if let Some(rest) = words.strip_prefix("malloc:").filter(|_| current.is_none()) {
-                malloc_total = rest.split_whitespace().next().and_then(scaled_bytes);
+                // `16921KB #79904, peak=43917KB #23883`
+                let mut words = rest.split([' ', ',']).filter(|word| !word.is_empty());
+                malloc_total = words.next().and_then(scaled_bytes);
+                let count = words.next().and_then(|word| word.strip_prefix('#'));
+                found.allocations = count.and_then(bytes).unwrap_or(0);
             } else if let Some((name, rest)) = category(words) {
                 found.add(current.take());
                 current = Some(Category {
@@ -91,7 +102,7 @@ impl NativeMemory {
         found.add(current);
         let of_categories = found.categories.iter().map(|category| category.malloc_bytes);
         // JDK 17 and later state the sum; arenas are part of it once.
-        found.malloc_bytes = malloc_total.unwrap_or_else(|| crate::mappings::sum(of_categories));
+        found.malloc_bytes = malloc_total.unwrap_or_else(|| sum(of_categories));
         (has_total && !found.categories.is_empty()).then_some(found)
     }
 
@@ -119,13 +130,39 @@ impl NativeMemory {
     }
 }
 
+impl NativeMemory {
+    /// Returns the bytes that `malloc` needs beyond what was allocated: headers of the tracking, as stated, and those of glibc.
+    pub fn malloc_overhead_bytes(&self) -> u64 {
+        // A chunk has a header of 8 bytes and a length that is a multiple of 16.
+        const CHUNK: u64 = 16;
+        let tracking = self.category("Native Memory Tracking");
+        let headers = tracking.map_or(0, |row| row.committed_bytes.saturating_sub(row.malloc_bytes));
+        headers.saturating_add(self.allocations.saturating_mul(CHUNK))
+    }
+
+    /// Returns the name of the category with most bytes from `malloc`, besides those that libraries allocate.
+    pub fn largest_malloc(&self) -> Option<&str> {
+        let library = if self.category("Other").is_some() { "Other" } else { "Internal" };
+        let others = self.categories.iter().filter(|row| row.name != library && row.malloc_bytes > 0);
+        others.max_by_key(|row| row.malloc_bytes).map(|row| row.name.as_str())
+    }
+
+    /// Returns the bytes of the JVM's arenas that were freed since they had most, such as those of the compilers. `malloc` keeps
+    /// them, as they were allocated in pieces of at most 32 KiB; larger pieces are returned to the system when they are freed.
+    pub fn freed_bytes(&self) -> u64 {
+        self.category("Arena Chunk").map_or(0, |row| row.malloc_peak_bytes.saturating_sub(row.malloc_bytes))
+    }
+}
+
 impl Category {
     /// Reads a line below the first one of a category.
     fn read(&mut self, words: &str) {
         if let Some(rest) = words.strip_prefix("(malloc=") {
             let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(rest.len());
             self.malloc_bytes = rest.get(..end).and_then(scaled_bytes).unwrap_or(0);
+            self.malloc_peak_bytes = value(rest, "(peak=").unwrap_or(self.malloc_bytes);
         } else if words.starts_with("(mmap:") {
+            self.mmap_reserved_bytes = value(words, "reserved=").unwrap_or(0);
             self.mmap_committed_bytes = value(words, "committed=").unwrap_or(0);
         } else if words.starts_with("(stack:") {
             self.stack_committed_bytes = value(words, "committed=").unwrap_or(0);

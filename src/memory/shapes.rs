@@ -6,6 +6,8 @@ use crate::mappings::{Mapping, Mappings};
 const ARENA_BYTES: u64 = 64 << 20;
 /// Maximum size of the guard below a stack. Those of Java threads have 16 KiB, those of other threads one page.
 const MAX_GUARD: u64 = 1 << 20;
+/// Minimum size of a stack of which only the number of mappings tells that it is one.
+const MIN_STACK: u64 = 128 << 10;
 /// Maximum size of a stack.
 const MAX_STACK: u64 = 1 << 30;
 /// Difference in size that two stacks of one kind may have, because of guards and alignment.
@@ -37,6 +39,7 @@ pub fn shapes(mappings: &Mappings, stack_pointers: &[u64], stack_bytes: Option<u
         .filter_map(|(at, _)| stack_size(mappings, at))
         .collect();
     sizes.extend(stack_bytes);
+    sizes.extend(frequent_sizes(mappings));
     sizes.extend(COMMON);
     all()
         .map(|(at, mapping)| {
@@ -50,6 +53,20 @@ pub fn shapes(mappings: &Mappings, stack_pointers: &[u64], stack_bytes: Option<u
             }
         })
         .collect()
+}
+
+/// Minimum number of mappings of one size that are stacks for it: a pool of threads with stacks of their own size.
+const FREQUENT: usize = 8;
+
+/// Returns the sizes that many mappings of the shape of a stack have.
+fn frequent_sizes(mappings: &Mappings) -> Vec<u64> {
+    let mut sizes: Vec<u64> = (0..mappings.all.len())
+        .filter_map(|at| stack_size(mappings, at))
+        .filter(|size| *size >= MIN_STACK)
+        .collect();
+    sizes.sort_unstable();
+    let same = sizes.chunk_by(|a, b| a == b);
+    same.filter(|same| same.len() >= FREQUENT).filter_map(|same| same.first().copied()).collect()
 }
 
 /// Returns the size of a mapping with its guard, if the mapping may be a stack: anonymous, writable, directly above a small

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::cgroup::Cgroup;
 use crate::flags::MemoryFlags;
 use crate::jvm_layout::JvmLayout;
+use crate::malloc_info::MallocInfo;
 use crate::mappings::{AddressRange, Mappings};
 use crate::native_memory::NativeMemory;
 
@@ -23,6 +24,8 @@ pub struct Sources {
     pub clipped: Vec<(AddressRange, u64)>,
     /// Account of Native Memory Tracking; `None` if it is off.
     pub native_memory: Option<NativeMemory>,
+    /// Account of glibc's `malloc`; `None` before JDK 22.
+    pub malloc: Option<MallocInfo>,
     /// Addresses of the parts of the JVM.
     pub layout: JvmLayout,
     /// Limits of the JVM.

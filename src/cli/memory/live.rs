@@ -7,6 +7,7 @@ use hprof_capture::memory_files::MemoryFiles;
 use hprof_capture::{Error, VmKind};
 use hprof_memory::cgroup::{self, Cgroup, CgroupFiles};
 use hprof_memory::flags::MemoryFlags;
+use hprof_memory::malloc_info::MallocInfo;
 use hprof_memory::mappings::{AddressRange, Mappings};
 use hprof_memory::native_memory::NativeMemory;
 use hprof_memory::{Ledger, Sources};
@@ -23,7 +24,7 @@ const TO_ANSWER: Duration = Duration::from_secs(60);
 
 pub(super) fn run(cx: &RunContext, args: &MemoryArgs) -> anyhow::Result<Outcome> {
     anyhow::ensure!(
-        !cx.is_taking(),
+        cx.is_shell(),
         "{}: no such file; running JVMs can be read from a shell only",
         args.input.path().display()
     );
@@ -102,12 +103,12 @@ impl LiveProcess<'_> {
                     &mut sources,
                 )?;
             }
+            // Since JDK 22.
+            let parse = |sources: &mut Sources, text: &str| sources.malloc = MallocInfo::parse(text);
+            self.ask("System.native_heap_info", parse, &mut sources)?;
             if sources.native_memory.is_some() {
-                // Since JDK 24.
-                let map = self.machine.jcmd(self.pid, "System.map", self.limit);
-                if let Ok(reply) = map {
-                    sources.layout.add_system_map(&reply.text);
-                }
+                // Since JDK 24; its labels are those of Native Memory Tracking.
+                self.ask("System.map", |sources, text| sources.layout.add_system_map(text), &mut sources)?;
             }
         }
         let ranges: Vec<(u64, u64)> =

@@ -12,7 +12,6 @@ mod words;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context;
 use hprof_memory::mappings::Mappings;
 use hprof_memory::{Ledger, Sources};
 use hprof_report::json::DumpHeader;
@@ -57,9 +56,8 @@ pub(crate) struct MemoryArgs {
     #[arg(long = "dump", id = "heap", value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
     heap: Option<PathBuf>,
 
-    /// File that `memory PID --save FILE` wrote about the process of the dump
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
-    process: Option<PathBuf>,
+    #[command(flatten)]
+    process: ProcessArg,
 
     /// Copy of /proc/PID/smaps of the process of the dump
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "process", help_heading = "Input")]
@@ -96,6 +94,30 @@ pub(crate) struct MemoryArgs {
 
     #[command(flatten)]
     output: Output,
+}
+
+/// `--process FILE`: a file about the process of a dump.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct ProcessArg {
+    /// File that `memory PID --save FILE` wrote about the process of the dump: show where the memory of the process is
+    /// (see docs/memory.md)
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
+    process: Option<PathBuf>,
+}
+
+impl ProcessArg {
+    /// Returns the path of the file, if one was given.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.process.as_deref()
+    }
+
+    /// Checks that the file can be read, if one was given.
+    ///
+    /// # Errors
+    /// If it is not a file about a process.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        self.path().map_or(Ok(()), |path| saved::read_beside(path).map(|_| ()))
+    }
 }
 
 /// A process or file, and everything that is known about its memory.
@@ -145,7 +167,7 @@ impl MemoryArgs {
     /// Reads a saved file, a copy of smaps, or a dump with what is given beside it.
     fn read_file(&self, cx: &RunContext, path: &Path) -> anyhow::Result<MemorySource> {
         let mut source = MemorySource::new(path.display().to_string());
-        let beside = self.process.as_deref().or(self.smaps.as_deref());
+        let beside = self.process.path().or(self.smaps.as_deref());
         if let Some(saved) = saved::read(path)? {
             anyhow::ensure!(
                 beside.is_none(),
@@ -156,10 +178,7 @@ impl MemoryArgs {
             return Ok(source);
         }
         if let Some(beside) = beside {
-            let found = saved::read(beside)?;
-            source.saved = found.with_context(|| {
-                format!("{} is neither a file of --save nor a copy of /proc/PID/smaps", beside.display())
-            })?;
+            source.saved = saved::read_beside(beside)?;
         }
         let found = buffers::read(cx, &self.input)?;
         source.is_damaged = found.is_damaged;
@@ -173,7 +192,9 @@ impl MemoryArgs {
 
     #[cfg(target_os = "linux")]
     fn run_live(&self, cx: &RunContext) -> anyhow::Result<Outcome> {
-        for (option, is_given) in [("--process", self.process.is_some()), ("--smaps", self.smaps.is_some())] {
+        for (option, is_given) in
+            [("--process", self.process.path().is_some()), ("--smaps", self.smaps.is_some())]
+        {
             anyhow::ensure!(!is_given, "{option} is for a dump; a running process is read itself");
         }
         live::run(cx, self)

@@ -106,6 +106,16 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Option<SavedMemory>> {
     }))
 }
 
+/// Reads a file about a process that is given beside a dump.
+///
+/// # Errors
+/// If it is neither a file of `--save` nor a copy of smaps, or cannot be read.
+pub(super) fn read_beside(path: &Path) -> anyhow::Result<SavedMemory> {
+    read(path)?.with_context(|| {
+        format!("{} is neither a file of --save nor a copy of /proc/PID/smaps", path.display())
+    })
+}
+
 /// Returns whether a file begins like smaps: `5627c9cb0000-5627c9cb1000 r--p`.
 fn is_smaps(head: &[u8]) -> bool {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();

@@ -30,6 +30,7 @@ pub(super) fn kind(kind: MemoryKind) -> &'static str {
         MemoryKind::ThreadStacks => "thread stacks",
         MemoryKind::Collector => "structures of the collector",
         MemoryKind::Malloc => "malloc of the JVM",
+        MemoryKind::MallocFree => "free memory that malloc keeps",
         MemoryKind::MappedFiles => "mapped files",
         MemoryKind::Modules => "JDK modules",
         MemoryKind::Libraries => "libraries",
@@ -100,6 +101,7 @@ fn row_text(bytes: u64, row: &LedgerRow) -> String {
     };
     let detail = match (&row.holder, row.count, row.kind) {
         (Some(holder), _, MemoryKind::MappedFiles) => format!(" (most: {holder})"),
+        (Some(holder), _, MemoryKind::Malloc) => format!(" (most: {holder})"),
         (Some(holder), ..) => format!(" (held by {holder})"),
         (None, Some(count), MemoryKind::ThreadStacks) => format!(" ({})", format_count(count, "thread")),
         _ => String::new(),

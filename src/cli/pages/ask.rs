@@ -32,6 +32,8 @@ pub(crate) struct CommandQuery<'a> {
     common: &'a [OsString],
     /// Recording that was given with the dump.
     recording: Option<&'a Path>,
+    /// File about the process that was given with the dump.
+    process: Option<&'a Path>,
 }
 
 /// Commands that can read a recording in addition to the dump.
@@ -66,6 +68,7 @@ impl<'a> CommandQuery<'a> {
             arguments: Vec::new(),
             common: &site.options,
             recording: site.recording_of(dump).filter(|_| WITH_RECORDING.contains(&command)),
+            process: site.process_of(dump).filter(|_| command == "memory"),
         }
     }
 
@@ -126,6 +129,7 @@ impl<'a> CommandQuery<'a> {
             words.extend(value.iter().map(quoted));
         }
         words.extend(self.recording.iter().flat_map(|path| ["--recording".to_owned(), quoted_path(path)]));
+        words.extend(self.process.iter().flat_map(|path| ["--process".to_owned(), quoted_path(path)]));
         // The indexes of copies are stored with them.
         let are_copies = self.dumps.iter().all(|dump| spool::index_dir(dump).is_some());
         let is_repeated = |word: &&OsString| !(are_copies && is_index_dir_word(word));
@@ -143,6 +147,7 @@ impl<'a> CommandQuery<'a> {
             None => format!("--{name}").into(),
         }));
         words.extend(self.recording.iter().flat_map(|path| [OsString::from("--recording"), path.into()]));
+        words.extend(self.process.iter().flat_map(|path| [OsString::from("--process"), path.into()]));
         words.push("--".into());
         words.extend(self.dumps.iter().map(|dump| dump.clone().into_os_string()));
         words.extend(self.arguments.iter().map(OsString::from));

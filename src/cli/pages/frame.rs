@@ -74,6 +74,7 @@ pub(crate) const MORE_PAGES: &[(&str, &str)] = &[
     ("classes", "Classes"),
     ("roots", "GC roots"),
     ("loaders", "Class loaders"),
+    ("memory", "Process memory"),
     ("strings", "Strings"),
     ("finalizers", "Finalizers"),
     ("info", "Info"),

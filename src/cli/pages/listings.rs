@@ -113,6 +113,15 @@ pub(crate) const LISTINGS: &[Listing] = &[
         top: Some("100"),
     },
     Listing {
+        path: "memory",
+        title: "Memory of the process",
+        about: "Where the memory of the process is; of a dump alone, what it says about memory outside of the heap.",
+        command: "memory",
+        options: &[],
+        argument: None,
+        top: None,
+    },
+    Listing {
         path: "strings",
         title: "Strings",
         about: "The strings of the heap, or only duplicates.",

@@ -84,7 +84,7 @@ pub(crate) fn is_long(target: &str) -> bool {
     let page = percent_decode_str(path.split('/').nth(2).unwrap_or_default()).decode_utf8_lossy();
     match ReplyForm::of_path(&page).0 {
         "leaks" | "overview" | "" | "waste" | "strings" | "diff" | "oql" | "sql" | "search"
-        | "finalizers" | "loaders" => true,
+        | "finalizers" | "loaders" | "memory" => true,
         // Counts in the summary are available at once.
         "histo" => {
             query.contains("retained")

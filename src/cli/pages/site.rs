@@ -60,6 +60,8 @@ pub(crate) struct Site {
     pub(crate) frameworks: Vec<OsString>,
     /// Recording of Flight Recorder that was given with the first dump.
     pub(crate) recording: Option<PathBuf>,
+    /// File about the process of the first dump.
+    pub(crate) process: Option<PathBuf>,
     /// `true` if the worker processes of a server hide the values of the heap.
     #[cfg_attr(not(feature = "serve"), allow(dead_code, reason = "for the processes of a server"))]
     pub(crate) hides_values: bool,
@@ -69,13 +71,31 @@ impl Site {
     /// Creates a site of these dumps.
     pub(crate) fn new(dumps: Vec<PathBuf>, baseline: Option<PathBuf>, options: Vec<OsString>) -> Self {
         let has = dumps.iter().map(|_| OnceLock::new()).collect();
-        Self { dumps, baseline, has, options, frameworks: Vec::new(), recording: None, hides_values: false }
+        Self {
+            dumps,
+            baseline,
+            has,
+            options,
+            frameworks: Vec::new(),
+            recording: None,
+            process: None,
+            hides_values: false,
+        }
     }
 
     /// Returns the recording that was given with a dump.
     pub(crate) fn recording_of(&self, dump: &Path) -> Option<&Path> {
-        let is_first = self.dumps.first().is_some_and(|first| first == dump);
-        self.recording.as_deref().filter(|_| is_first)
+        self.recording.as_deref().filter(|_| self.is_first(dump))
+    }
+
+    /// Returns the file about the process that was given with a dump.
+    pub(crate) fn process_of(&self, dump: &Path) -> Option<&Path> {
+        self.process.as_deref().filter(|_| self.is_first(dump))
+    }
+
+    /// Returns whether a dump is the first one, to which the files beside it belong.
+    fn is_first(&self, dump: &Path) -> bool {
+        self.dumps.first().is_some_and(|first| first == dump)
     }
 
     /// Returns the path of a dump by its number, counted from 1.

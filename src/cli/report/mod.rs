@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::ValueEnum;
 
+use crate::cli::memory::ProcessArg;
 use crate::cli::pages::ask::{CommandQuery, Failure};
 use crate::cli::pages::document::JsonLookup;
 use crate::cli::pages::site::{AvailableData, Site};
@@ -62,6 +63,9 @@ pub(crate) struct ReportArgs {
 
     #[command(flatten)]
     recording: RecordingArg,
+
+    #[command(flatten)]
+    process: ProcessArg,
 
     /// Only these sections, in this order
     #[arg(long, value_name = "SECTION,...", value_delimiter = ',', help_heading = "Output")]
@@ -161,7 +165,9 @@ pub(crate) fn run(cx: &RunContext, args: &ReportArgs) -> anyhow::Result<Outcome>
 fn inspect_file(cx: &RunContext, args: &ReportArgs) -> anyhow::Result<About> {
     let site = Site::new(vec![args.input.path().to_owned()], args.baseline.clone(), args.input.words());
     args.recording.check()?;
-    let site = Site { recording: args.recording.path().map(Path::to_owned), ..site };
+    args.process.check()?;
+    let recording = args.recording.path().map(Path::to_owned);
+    let site = Site { recording, process: args.process.path().map(Path::to_owned), ..site };
     let frameworks = args.frameworks.rules(cx)?;
     let mut about = About {
         cx: cx.keeping_dumps(None, cx.hides_values).with_frameworks(frameworks),

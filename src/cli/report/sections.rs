@@ -18,6 +18,8 @@ pub(super) enum Section {
     Dominators,
     /// Classes by retained size
     Histogram,
+    /// Memory of the process of --process
+    Memory,
     /// Growth since the dump of --baseline
     Comparison,
     /// Threads with stacks
@@ -47,6 +49,7 @@ impl Section {
             Self::Treemap => "Where the memory is",
             Self::Dominators => "Dominator tree",
             Self::Histogram => "Histogram",
+            Self::Memory => "Memory of the process",
             Self::Comparison => "What grew",
             Self::Threads => "Threads",
             Self::Loaders => "Class loaders",
@@ -69,6 +72,7 @@ impl Section {
         match self {
             Self::Sites | Self::Samples | Self::Flamegraph => about.has.recording,
             Self::Comparison => about.site.baseline.is_some() && about.has.heap,
+            Self::Memory => about.site.process.is_some() && about.has.heap,
             // The section consists only of values.
             Self::Strings => about.has.heap && !about.cx.hides_values,
             _ => about.has.heap,
@@ -91,6 +95,7 @@ impl Section {
                 one("dominators").option("depth", "4").option("top", "10").option("min-retained", "1024"),
             ],
             Self::Histogram => vec![one("histo").flag("retained").option("top", "150")],
+            Self::Memory => vec![one("memory")],
             Self::Comparison => {
                 let Some(old) = &about.site.baseline else { return Vec::new() };
                 let diff = |by: &str| one("diff").since(old).option("group-by", by).option("top", "40");

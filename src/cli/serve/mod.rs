@@ -26,6 +26,7 @@ use anyhow::Context;
 
 use crate::cli::Outcome;
 use crate::cli::mcp::CallLimits;
+use crate::cli::memory::ProcessArg;
 use crate::cli::pages::site::Site;
 use crate::cli::shared::args::{IndexDir, index_dir_word};
 use crate::cli::shared::beside_recording::RecordingArg;
@@ -69,6 +70,9 @@ pub(crate) struct ServeArgs {
 
     #[command(flatten)]
     recording: RecordingArg,
+
+    #[command(flatten)]
+    process: ProcessArg,
 
     /// Port to listen on; 0 for a free one
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Server")]
@@ -121,7 +125,8 @@ impl ServeArgs {
         let index_dir = self.index.path().into_iter().map(index_dir_word);
         let site = Site::new(self.dumps.clone(), self.baseline.clone(), index_dir.collect());
         let recording = self.recording.path().map(Path::to_owned);
-        Site { frameworks: self.frameworks.words(), recording, hides_values, ..site }
+        let process = self.process.path().map(Path::to_owned);
+        Site { frameworks: self.frameworks.words(), recording, process, hides_values, ..site }
     }
 }
 
@@ -135,6 +140,7 @@ pub(crate) fn run(cx: &RunContext, args: &ServeArgs) -> anyhow::Result<Outcome> 
         std::fs::metadata(path).with_context(|| format!("cannot open {}", path.display()))?;
     }
     args.recording.check()?;
+    args.process.check()?;
     anyhow::ensure!(
         args.address.is_loopback() || args.allow_remote,
         "{} can be reached from other machines, and the heap may contain secrets; use `ssh -L`, or add --allow-remote",

@@ -209,6 +209,12 @@ impl RunContext {
         said.unwrap_or_default()
     }
 
+    /// Returns whether a person runs the command: not a page, a screen, a report or an assistant.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "running JVMs can be read on Linux only"))]
+    pub(crate) fn is_shell(&self) -> bool {
+        self.capture.is_none() && !self.has_both
+    }
+
     /// Returns whether output is captured instead of written to stdout.
     pub(crate) fn is_taking(&self) -> bool {
         self.capture.is_some()
