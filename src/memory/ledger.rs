@@ -132,8 +132,8 @@ struct Placed {
     /// Sizes of mappings, for kinds of which no other source states committed bytes.
     mapped: [u64; MemoryKind::ALL.len()],
     pool: u64,
-    /// Part of the pool in ranges that the JVM labels as memory of its collector, perhaps merged with other memory.
-    labelled: u64,
+    /// Mappings in the pool that the JVM labels as memory of its collector: size, resident bytes.
+    labelled: Vec<(u64, u64)>,
     stacks: u64,
     arenas: u64,
     arena_bytes: u64,
@@ -238,7 +238,7 @@ impl Placed {
                     let labels = &layout.collector_ranges;
                     let is_labelled = labels.iter().any(|range| range.intersection(mapping.range).is_some());
                     if is_labelled {
-                        placed.labelled = placed.labelled.saturating_add(rest);
+                        placed.labelled.push((mapping.range.bytes(), rest));
                     }
                 }
             }
@@ -298,8 +298,21 @@ impl Placed {
         order.iter().for_each(|(kind, bytes)| self.take(*kind, *bytes));
         let placed = layout.bytes(Part::Collector).unwrap_or(0);
         let collector = nmt.mmap_committed_bytes("GC").unwrap_or(0).saturating_sub(placed);
-        self.take(MemoryKind::Collector, collector.min(self.labelled));
+        let labelled = self.labelled_bytes(collector);
+        self.take(MemoryKind::Collector, labelled);
         self.take_free(sources);
+    }
+
+    /// Returns the resident bytes of labelled mappings that can be memory of the collector alone: together they are not larger
+    /// than what it has committed. In larger ones, the kernel has merged other memory, and nothing says how much.
+    fn labelled_bytes(&mut self, committed: u64) -> u64 {
+        self.labelled.sort_unstable();
+        let mut sizes: u64 = 0;
+        let alone = self.labelled.iter().take_while(|(size, _)| {
+            sizes = sizes.saturating_add(*size);
+            sizes <= committed
+        });
+        sum(alone.map(|(_, resident)| *resident))
     }
 
     fn share_without_nmt(&mut self, sources: &Sources) {
@@ -501,8 +514,11 @@ fn row(kind: MemoryKind, sources: &Sources, layout: &JvmLayout, placed: Option<&
             buffers.and_then(|buffers| buffers.mapped_holder.clone()).or(largest),
             placed.map(|placed| placed.files),
         ),
+        MemoryKind::Metaspace => {
+            (None, nmt.and_then(|nmt| nmt.category("Class")).map(|row| row.items).filter(|items| *items > 0))
+        }
         MemoryKind::ThreadStacks => {
-            let counted = nmt.and_then(|nmt| nmt.category("Thread")).map(|row| row.threads);
+            let counted = nmt.and_then(|nmt| nmt.category("Thread")).map(|row| row.items);
             (None, sources.threads.or(counted).or(placed.map(|placed| placed.stacks)))
         }
         _ => (None, None),

@@ -26,8 +26,8 @@ pub struct Category {
     pub mmap_committed_bytes: u64,
     /// Committed bytes of thread stacks.
     pub stack_committed_bytes: u64,
-    /// Number of threads.
-    pub threads: u64,
+    /// Number of threads, or of classes.
+    pub items: u64,
 }
 
 /// The reply to `VM.native_memory`.
@@ -167,10 +167,10 @@ impl Category {
         } else if words.starts_with("(stack:") {
             self.stack_committed_bytes = value(words, "committed=").unwrap_or(0);
         } else if let Some(rest) =
-            words.strip_prefix("(thread #").or_else(|| words.strip_prefix("(threads #"))
+            ["(thread #", "(threads #", "(classes #"].iter().find_map(|start| words.strip_prefix(start))
         {
             let end = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
-            self.threads = rest.get(..end).and_then(|digits| digits.parse().ok()).unwrap_or(0);
+            self.items = rest.get(..end).and_then(|digits| digits.parse().ok()).unwrap_or(0);
         }
     }
 }
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(found.library_malloc_bytes(), 256 << 20);
         let threads = found.category("Thread").unwrap();
         assert_eq!(
-            (threads.threads, threads.stack_committed_bytes, threads.malloc_bytes),
+            (threads.items, threads.stack_committed_bytes, threads.malloc_bytes),
             (120, 11_534_336, 213_288)
         );
         assert_eq!(found.mmap_committed_bytes("Java Heap"), Some(398_458_880));

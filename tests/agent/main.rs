@@ -28,6 +28,8 @@ mod grammar;
 mod kit;
 mod life;
 mod live;
+#[cfg(target_os = "linux")]
+mod memory;
 mod monitor;
 #[allow(dead_code)]
 #[path = "../kit/process.rs"]

@@ -55,6 +55,7 @@ mod options;
 mod overview;
 mod pipes;
 mod places;
+mod process_memory;
 mod processes;
 #[cfg(target_os = "linux")]
 mod query_memory;

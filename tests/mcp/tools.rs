@@ -9,10 +9,11 @@ use crate::driver::{Client, Era, HttpServer};
 use crate::planted::{Planted, found_in, planted};
 
 /// Names of all tools.
-pub const NAMES: [&str; 13] = [
+pub const NAMES: [&str; 14] = [
     "dumps",
     "overview",
     "leaks",
+    "process_memory",
     "waste",
     "histogram",
     "dominators",
@@ -39,6 +40,7 @@ pub fn calls(object: &str) -> Vec<(&'static str, Json)> {
         ("dumps", json!({})),
         ("overview", json!({"dump": d})),
         ("leaks", json!({"dump": d})),
+        ("process_memory", json!({"dump": d})),
         ("waste", json!({"dump": d, "top": 5})),
         ("waste", json!({"dump": d, "group_by": "class"})),
         ("histogram", json!({"dump": d, "retained": true, "class": "java.**"})),

@@ -82,6 +82,13 @@ pub(super) const TOOLS: &[Tool] = &[
         arguments: &[DUMP],
     },
     Tool {
+        name: "process_memory",
+        title: "Memory outside of the heap",
+        description: "What a dump says about memory of the process outside of the heap: direct buffers and mapped files, with the fields \
+            that hold them. Use it when a process takes more memory than its heap.",
+        arguments: &[DUMP],
+    },
+    Tool {
         name: "waste",
         title: "Wasted memory",
         description: "Memory that could be saved: duplicate strings, empty or sparse collections, boxed numbers, and the fields that hold \
@@ -363,6 +370,7 @@ pub(super) fn command<'d>(
     let (name, options, last): (&str, Vec<Option<OsString>>, Vec<&str>) = match tool.name {
         "overview" => ("overview", vec![], vec![]),
         "leaks" => ("leaks", vec![], vec![]),
+        "process_memory" => ("memory", vec![], vec![]),
         "waste" => ("waste", vec![Some(top()), option("group_by", "--group-by")], vec![]),
         "histogram" => (
             "histo",

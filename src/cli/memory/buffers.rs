@@ -2,6 +2,7 @@
 
 use hprof_memory::sources::Buffers;
 use hprof_query::leaks::off_heap::{self, BufferOwner};
+use hprof_query::threads::{ThreadQuery, Threads};
 
 use crate::cli::prelude::*;
 
@@ -16,8 +17,10 @@ pub(super) struct FoundBuffers {
 
 /// Finds the direct and mapped buffers of a dump, and who holds them.
 pub(super) fn read(cx: &RunContext, input: &Input) -> anyhow::Result<FoundBuffers> {
-    let (session, (found, heap_bytes)) =
-        Session::ask(cx, input, |dump| Ok((off_heap::holders(dump), dump.graph.tree.reachable_bytes())))?;
+    let (session, (found, heap_bytes, threads)) = Session::ask(cx, input, |dump| {
+        let threads = Threads::new(dump).find(&ThreadQuery::default()).rows.len() as u64;
+        Ok((off_heap::holders(dump), dump.graph.tree.reachable_bytes(), threads))
+    })?;
     let field = |owners: &[BufferOwner]| owners.first().and_then(|owner| owner.field.clone());
     let buffers = Buffers {
         direct_bytes: found.direct.bytes,
@@ -27,6 +30,5 @@ pub(super) fn read(cx: &RunContext, input: &Input) -> anyhow::Result<FoundBuffer
         direct_holder: field(&found.direct_owners),
         mapped_holder: field(&found.mapped_owners),
     };
-    let threads = session.heap.summary().threads().len() as u64;
     Ok(FoundBuffers { buffers, heap_bytes, threads, is_damaged: session.is_damaged() })
 }

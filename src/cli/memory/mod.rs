@@ -20,6 +20,7 @@ use hprof_report::json::DumpHeader;
 use crate::cli::capture::via::ViaArgs;
 use crate::cli::prelude::*;
 use crate::cli::shared::durations::duration;
+use crate::cli::shared::hiding;
 
 use saved::SavedMemory;
 
@@ -42,6 +43,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// (-XX:NativeMemoryTracking=summary), malloc and direct buffers are unexplained, unless --dump names the buffers. Of a
 /// dump alone, shows what it says about memory outside of the heap. See docs/memory.md.
 #[derive(Debug, clap::Args)]
+#[command(arg = hiding::no_values())]
 #[command(mut_arg("dump", |arg| arg
     .value_name("PID|FILE")
     .help(

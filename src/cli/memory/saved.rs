@@ -10,7 +10,7 @@ use hprof_memory::mappings::Mappings;
 use hprof_memory::native_memory::NativeMemory;
 use serde::{Deserialize, Serialize};
 
-use crate::cli::shared::output::file::OutFile;
+use crate::cli::shared::output::file::{OutFile, OverwritePolicy};
 
 /// Version of the format.
 const VERSION: u32 = 1;
@@ -48,7 +48,7 @@ impl SavedMemory {
     #[cfg(target_os = "linux")]
     pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
         // As private as a dump: it has the names of files.
-        let mut file = OutFile::create(path, &[])?;
+        let mut file = OutFile::create_private(path, &[], OverwritePolicy::Replace)?;
         let text = serde_json::to_vec(self)?;
         file.write_all(&text)
             .and_then(|()| file.write_all(b"\n"))

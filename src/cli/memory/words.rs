@@ -103,6 +103,9 @@ fn row_text(bytes: u64, row: &LedgerRow) -> String {
         (Some(holder), _, MemoryKind::MappedFiles) => format!(" (most: {holder})"),
         (Some(holder), _, MemoryKind::Malloc) => format!(" (most: {holder})"),
         (Some(holder), ..) => format!(" (held by {holder})"),
+        (None, Some(count), MemoryKind::Metaspace) => {
+            format!(" ({} classes)", group_digits(count))
+        }
         (None, Some(count), MemoryKind::ThreadStacks) => format!(" ({})", format_count(count, "thread")),
         _ => String::new(),
     };

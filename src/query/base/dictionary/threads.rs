@@ -66,7 +66,7 @@ names! {
     SELF_MS: Signed, "time in milliseconds";
     TOTAL_MS: Signed, "time of all rows, as stated in the file";
     TIME_MS: Signed, "time as stated in the file; negative if it overflowed";
-    COUNT: Integer, "number of calls or of events; of threads with stacks, and of mapped files";
+    COUNT: Integer, "number of calls or of events; of threads with stacks, of classes in metaspace, and of mapped files";
     CALLER: Text, "calling method";
     CALLEE: Text, "called method";
     CALLER_SIGNATURE: Text, "signature of the caller in JVM notation";

@@ -1,0 +1,34 @@
+package io.acme;
+
+/** Threads parked with shallow stacks. Args: count, stack KiB (reserved). */
+public class Threads {
+    public static void main(String[] a) throws Exception {
+        int n = Integer.parseInt(a[0]); long stack = Long.parseLong(a[1]) << 10;
+        long p = pss();
+        java.util.concurrent.CountDownLatch up = new java.util.concurrent.CountDownLatch(n);
+        for (int i = 0; i < n; i++) {
+            Thread t = new Thread(null, () -> { up.countDown(); while (true) java.util.concurrent.locks.LockSupport.park(); }, "acme-worker-" + i, stack);
+            t.setDaemon(true); t.start();
+        }
+        up.await(); Thread.sleep(300);
+        long d = pss() - p;
+        ready(p, "\"stacks\": " + d, "\"threads\": " + n + ", \"reserved_bytes\": " + n * stack + ", \"measured\": \"PSS delta around the planting; includes about 4 KiB malloc (JavaThread) and some heap a thread\"");
+    }
+    // ---- the same small helper in every program ----
+    static long pss() throws Exception {
+        for (String l : java.nio.file.Files.readAllLines(java.nio.file.Paths.get("/proc/self/smaps_rollup")))
+            if (l.startsWith("Pss:")) return Long.parseLong(l.replaceAll("[^0-9]", "")) << 10;
+        return -1;
+    }
+    static void ready(long pssBefore, String planted, String more) throws Exception {
+        long delta = pss() - pssBefore;
+        System.gc();
+        Runtime r = Runtime.getRuntime();
+        System.out.println("TRUTH {\"planted\": {" + planted + "}, \"heap_live_bytes\": " + (r.totalMemory() - r.freeMemory())
+            + ", \"heap_committed_bytes\": " + r.totalMemory() + ", \"heap_max_bytes\": " + r.maxMemory()
+            + ", \"pss_delta_bytes\": " + delta + (more.isEmpty() ? "" : ", " + more) + "}");
+        System.out.println("READY");
+        System.out.flush();
+        Thread.sleep(Long.MAX_VALUE);
+    }
+}
