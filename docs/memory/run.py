@@ -2,13 +2,14 @@
 """run.py NAME JDK GC [small|big] [nmt|nonmt] [--cgroup DIR] [--log]
 
 Starts one of the programs of programs.json (or sealed/programs.json), waits until it has planted what it
-plants ("READY"), prints its PID and then one line of JSON: the truth.  stop.sh PID (or run.py --stop PID) ends it.
+plants ("READY"), prints its PID and then one line of JSON: the truth.  run.py --stop PID ends it.
 
 JDK is a java home, or a name N for which LEDGER_JDK_N is set or jdks.json has a home.  GC: G1, Z, Serial, Parallel.
 Python 3, standard library only; Linux."""
 import json, os, re, shutil, signal, subprocess, sys, time
 HERE = os.path.dirname(os.path.abspath(__file__))
-RUN = os.environ.get("LEDGER_RUN", os.path.join(HERE, "run"))
+# Ignored by git.
+RUN = os.environ.get("LEDGER_RUN", os.path.join(HERE, "..", "..", "target", "planted"))
 GC = {"G1": "-XX:+UseG1GC", "Z": "-XX:+UseZGC", "Serial": "-XX:+UseSerialGC", "Parallel": "-XX:+UseParallelGC"}
 
 def home(jdk):
@@ -37,7 +38,7 @@ def programs():
     return all_
 
 def classes(folder, h):
-    out = os.path.join(folder, "classes")
+    out = os.path.join(RUN, "classes", os.path.basename(os.path.dirname(folder)))
     src = [os.path.join(folder, "io/acme", f) for f in sorted(os.listdir(os.path.join(folder, "io/acme"))) if f.endswith(".java")]
     stamp = os.path.join(out, ".stamp")
     if not os.path.exists(stamp) or any(os.path.getmtime(s) > os.path.getmtime(stamp) for s in src):

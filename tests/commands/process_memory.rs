@@ -63,7 +63,7 @@ fn files_that_lie_are_read_as_far_as_they_are_possible() {
     let smaps = fs::read("samples/process/mix-jdk17-g1.smaps").unwrap();
     let nmt = fs::read("samples/process/mix-jdk17-g1.nmt").unwrap();
     let nmt_path = folder.write("right.nmt", &nmt);
-    let mut random = Random::new(63);
+    let mut random = Random(63);
     let check = |smaps: &[u8], nmt: &str| {
         let path = folder.write("lies.smaps", smaps);
         let output = folder.run(&["memory", &path, "--nmt", nmt, "--format", "json"]);

@@ -100,7 +100,13 @@ fn row_text(bytes: u64, row: &LedgerRow) -> String {
         other => kind(other),
     };
     let detail = match (&row.holder, row.count, row.kind) {
-        (Some(holder), _, MemoryKind::MappedFiles) => format!(" (most: {holder})"),
+        (Some(file), count, MemoryKind::MappedFiles) if file.contains('/') => {
+            let name = file.rsplit('/').next().unwrap_or(file);
+            match count {
+                Some(2..) => format!(" ({}, the largest {name})", format_count(count.unwrap_or(0), "file")),
+                _ => format!(" ({name})"),
+            }
+        }
         (Some(holder), _, MemoryKind::Malloc) => format!(" (most: {holder})"),
         (Some(holder), ..) => format!(" (held by {holder})"),
         (None, Some(count), MemoryKind::Metaspace) => {
