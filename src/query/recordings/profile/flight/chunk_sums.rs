@@ -10,12 +10,13 @@ use hprof_jfr::metadata::Class;
 use hprof_jfr::values::{Constant, ConstantNumber};
 use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, NumberFields, Record};
 
-use super::super::events::{AllocationEvent, MonitorEvent, SampleEvent, current_name};
+use super::super::events::{AllocationEvent, MonitorEvent, SampleEvent, SiteEvent, current_name};
 use super::heap::{HeapEventKind, HeapEvents};
+use super::mallocs::{ChunkMallocs, FREE, Malloc, MallocLog};
 use super::names::{ConstantNames, RecordedThread};
 use super::site_sums::{SiteSums, Sum};
 use super::stacks::{ChunkStacks, ClassTable, NO_STACK, StackIndex, StackTable, chunk_problems};
-use super::{EventCount, FlightJvm};
+use super::{EventCount, FlightJvm, Want};
 
 /// Sums over the events of one chunk.
 #[derive(Debug, Default)]
@@ -45,6 +46,8 @@ pub(super) struct ChunkSums {
     pub(super) left_out_threads: u64,
     /// Events about the heap.
     pub(super) heap: HeapEvents,
+    /// Mallocs and frees by address, if they were requested.
+    pub(super) mallocs: ChunkMallocs,
     pub(super) jvm: Option<FlightJvm>,
     pub(super) problems: Vec<String>,
 }
@@ -65,6 +68,9 @@ pub(super) struct ThreadChange {
 enum SumKind {
     Sample(usize),
     Allocation(usize),
+    /// Malloc, which is counted as an allocation and by its address.
+    Malloc(usize),
+    Free,
     Wait(usize),
     Thread { is_end: bool },
     LostSamples,
@@ -80,8 +86,18 @@ const NONE: &str = "";
 
 impl SumKind {
     /// Returns the kind of the events of a type, and the names of the fields for the class and the amounts.
-    fn from_class(class: &Class) -> Option<(Self, [&'static str; 3])> {
+    fn from_class(class: &Class, want: &Want) -> Option<(Self, [&'static str; 3])> {
         let name = &*current_name(&class.name);
+        if want.site_event == Some(SiteEvent::UnfreedMemory) {
+            let malloc = AllocationEvent::Malloc;
+            match name {
+                FREE => return Some((Self::Free, ["startTime", "address", NONE])),
+                _ if name == malloc.name() => {
+                    return Some((Self::Malloc(malloc as usize), ["startTime", "address", "size"]));
+                }
+                _ => {}
+            }
+        }
         if let Some(kind) = SampleEvent::ALL.iter().position(|event| event.name() == name) {
             return Some((Self::Sample(kind), ["state", "samples", NONE]));
         }
@@ -108,24 +124,28 @@ impl SumKind {
 }
 
 impl ChunkSums {
-    /// Reads the events of a chunk; if `threads` is set, stacks of different threads are told apart.
-    pub(super) fn read(file: &[u8], span: &ChunkSpan, threads: bool) -> Result<Self, FlightError> {
-        let chunk = Chunk::read_selecting(file, span, |class| SumKind::from_class(class).is_some())?;
+    /// Reads the events of a chunk; if threads are wanted, stacks of different threads are told apart.
+    pub(super) fn read(file: &[u8], span: &ChunkSpan, want: &Want) -> Result<Self, FlightError> {
+        let chunk = Chunk::read_selecting(file, span, |class| SumKind::from_class(class, want).is_some())?;
         let mut sums = Self::default();
         let kinds: Vec<Option<(SumKind, SumFields)>> = (chunk.metadata.classes.iter().enumerate())
             .map(|(at, class)| {
-                let (kind, [about, first, second]) = SumKind::from_class(class)?;
+                let (kind, [about, first, second]) = SumKind::from_class(class, want)?;
                 // A sample is taken by another thread. For starts and ends, the thread of the event does not belong to the
                 // stack.
                 let thread = match kind {
                     SumKind::Thread { .. } => NONE,
-                    _ if !threads => NONE,
+                    _ if !want.threads => NONE,
                     _ if class.field("sampledThread").is_some() => "sampledThread",
                     _ => "eventThread",
                 };
-                let amounts = [first, second].map(Integer);
-                let [stack, thread, about] = ["stackTrace", thread, about].map(Key);
-                Some((kind, chunk.numbers(at, [stack, thread, about, amounts[0], amounts[1]])))
+                let [first, second] = [first, second].map(Integer);
+                let [stack, thread] = ["stackTrace", thread].map(Key);
+                let about = match kind {
+                    SumKind::Malloc(_) | SumKind::Free => Integer(about),
+                    _ => Key(about),
+                };
+                Some((kind, chunk.numbers(at, [stack, thread, about, first, second])))
             })
             .collect();
         let mut counting = Counting {
@@ -135,6 +155,7 @@ impl ChunkSums {
             stacks: ChunkStacks::default(),
             classes: ClassTable::default(),
             states: StateTable::default(),
+            mallocs: MallocLog::default(),
             jvm: None,
         };
         chunk.selected_events().for_each(|event| {
@@ -142,7 +163,8 @@ impl ChunkSums {
                 counting.event(*kind, fields, &event);
             }
         });
-        let Counting { stacks, classes, states, names, jvm, .. } = counting;
+        let Counting { stacks, classes, states, mallocs, names, jvm, .. } = counting;
+        sums.mallocs = mallocs.finish(&chunk);
         sums.states = states.names;
         sums.jvm = jvm.map(|fields| jvm_of(&fields));
         sums.lost_stacks = stacks.lost();
@@ -193,6 +215,7 @@ struct Counting<'c, 's> {
     stacks: ChunkStacks,
     classes: ClassTable,
     states: StateTable,
+    mallocs: MallocLog,
     /// Last event that describes the JVM. Only the last one is read, as each can refer to long texts.
     jvm: Option<Record<'c>>,
 }
@@ -218,6 +241,20 @@ impl<'c> Counting<'c, '_> {
                 if let Some(sums) = self.sums.allocations.get_mut(kind) {
                     sums.add(stack, class, Sum { events: 1, amount: bytes });
                 }
+            }
+            SumKind::Malloc(kind) => {
+                let [stack, thread, ticks, address, size] = fields.numbers(of);
+                let stack = self.stack(of, stack, thread);
+                let bytes = positive(size).unwrap_or(0);
+                if let Some(sums) = self.sums.allocations.get_mut(kind) {
+                    let class = self.classes.number(None, &mut self.names);
+                    sums.add(stack, class, Sum { events: 1, amount: bytes });
+                }
+                self.mallocs.add(ticks, address, Some(Malloc { bytes, stack }));
+            }
+            SumKind::Free => {
+                let [_, _, ticks, address, _] = fields.numbers(of);
+                self.mallocs.add(ticks, address, None);
             }
             SumKind::Wait(kind) => {
                 let [stack, thread, class, duration, _] = fields.numbers(of);
