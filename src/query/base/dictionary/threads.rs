@@ -129,6 +129,16 @@ names! {
     FIRST_BYTES: Integer, "bytes of the class in the first count";
     LAST_INSTANCES: Integer, "objects of the class in the last count that contains it";
     LAST_BYTES: Integer, "bytes of the class in the last count that contains it";
+    UNFREED_MEMORY: Record, "with `--event malloc`, mallocs and frees of the recording";
+    MALLOCS: Integer, "number of mallocs";
+    FREES: Integer, "number of frees";
+    UNMATCHED_FREES: Integer, "number of frees at addresses without a malloc: of memory allocated before the recording, or not sampled";
+    LOST_FREES: Integer, "number of mallocs at addresses that had not been freed: the free in between is missing";
+    TAIL_PERCENT: Integer, "percentage of the time at the end of the recording whose mallocs are too young to count";
+    COUNTED_UNTIL: Time, "time after which mallocs are too young to count";
+    LAST_EVENT_TIME: Time, "time of the last malloc or free";
+    YOUNG_MALLOCS: Integer, "number of mallocs that were not freed and are too young to count";
+    YOUNG_BYTES: Integer, "bytes of these mallocs";
     HEAP_SUMMARIES: Records, "HEAP SUMMARY records, in the order of the file";
     CONTROL_SETTINGS: Records, "CONTROL SETTINGS records, in the order of the file";
     IS_ALLOCATION_TRACED: Boolean, "whether allocations were traced";

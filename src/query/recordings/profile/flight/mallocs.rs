@@ -15,7 +15,7 @@ use super::stacks::StackIndex;
 use hprof_base::sorting::SortRows;
 
 /// Name of the events that free native memory.
-pub(super) const FREE: &str = "profiler.Free";
+pub const FREE: &str = "profiler.Free";
 /// Percentage of the time at the end of a recording whose mallocs are too young to count.
 pub const TAIL_PERCENT: u8 = 10;
 
