@@ -103,9 +103,9 @@ pub(crate) fn run(cx: &RunContext, args: &SitesArgs) -> anyhow::Result<Outcome> 
         answer = answer.total([
             ("live", group_digits(matching.live_bytes)),
             ("objects", group_digits(matching.live_instances)),
-            ("allocated", group_digits(matching.allocated_bytes)),
+            (sampled_titles(sites)[0], group_digits(matching.allocated_bytes)),
             ("objects", group_digits(matching.allocated_instances)),
-            ("samples", group_digits(matching.samples)),
+            (sampled_titles(sites)[1], group_digits(matching.samples)),
             (NAME, "total".to_owned()),
         ]);
     }
@@ -179,6 +179,12 @@ fn has_traces(sites: Option<&Sites>) -> bool {
     sites.is_some_and(|sites| sites.rows.iter().any(|site| site.trace.0 > 1))
 }
 
+/// Returns the titles of the columns of allocated bytes and of samples.
+fn sampled_titles(of: Option<&Sites>) -> [&'static str; 2] {
+    let is_unfreed = of.is_some_and(|sites| sites.event == Some(SiteEvent::UnfreedMemory));
+    if is_unfreed { ["not freed", "mallocs"] } else { ["allocated", "samples"] }
+}
+
 fn table_columns<'a>(of: Option<&Sites>) -> Vec<TableColumn<'a, RankedSite>> {
     // Counted over objects, allocated equals live: the columns would repeat each other.
     let counted = of.filter(|sites| sites.origin == Origin::Objects);
@@ -194,8 +200,7 @@ fn table_columns<'a>(of: Option<&Sites>) -> Vec<TableColumn<'a, RankedSite>> {
         shown.push(TableColumn::new(names::LIVE_INSTANCES, "objects"));
     }
     if counted.is_none() {
-        let is_unfreed = of.is_some_and(|sites| sites.event == Some(SiteEvent::UnfreedMemory));
-        let [bytes, count] = if is_unfreed { ["not freed", "mallocs"] } else { ["allocated", "samples"] };
+        let [bytes, count] = sampled_titles(of);
         shown.push(TableColumn::new(names::ALLOCATED_BYTES, bytes).fit(Fit::Secondary { priority: 3 }));
         shown.push(if is_sampled {
             TableColumn::new(names::SAMPLES, count)

@@ -8,11 +8,12 @@ use rustc_hash::FxHashMap;
 use hprof_jfr::NumberField::{Integer, Key};
 use hprof_jfr::metadata::Class;
 use hprof_jfr::values::{Constant, ConstantNumber};
-use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, NumberFields, Record};
+use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, NumberFields, Record, Recording};
 
 use super::super::events::{AllocationEvent, MonitorEvent, SampleEvent, SiteEvent, current_name};
 use super::heap::{HeapEventKind, HeapEvents};
 use super::mallocs::{ChunkMallocs, FREE, Malloc, MallocLog};
+use super::memory_over_time::{MemoryEventKind, MemorySums};
 use super::names::{ConstantNames, RecordedThread};
 use super::site_sums::{SiteSums, Sum};
 use super::stacks::{ChunkStacks, ClassTable, NO_STACK, StackIndex, StackTable, chunk_problems};
@@ -46,6 +47,8 @@ pub(super) struct ChunkSums {
     pub(super) left_out_threads: u64,
     /// Events about the heap.
     pub(super) heap: HeapEvents,
+    /// Figures about memory.
+    pub(super) memory: MemorySums,
     /// Mallocs and frees by address, if they were requested.
     pub(super) mallocs: ChunkMallocs,
     pub(super) jvm: Option<FlightJvm>,
@@ -75,7 +78,8 @@ enum SumKind {
     Thread { is_end: bool },
     LostSamples,
     Jvm,
-    Heap(HeapEventKind),
+    /// Event about the heap, about memory, or about both.
+    Heap { heap: Option<HeapEventKind>, memory: Option<MemoryEventKind> },
 }
 
 /// Fields of events that are counted: stack, thread, class, and two amounts, of which the first that is not 0 counts.
@@ -117,7 +121,14 @@ impl SumKind {
             "jdk.ThreadEnd" => Self::Thread { is_end: true },
             "jdk.CPUTimeSamplesLost" => return Some((Self::LostSamples, [NONE, "lostSamples", NONE])),
             "jdk.JVMInformation" => Self::Jvm,
-            name => Self::Heap(HeapEventKind::from_event_name(name)?),
+            name => {
+                let (heap, memory) =
+                    (HeapEventKind::from_event_name(name), MemoryEventKind::from_class(class));
+                if heap.is_none() && memory.is_none() {
+                    return None;
+                }
+                Self::Heap { heap, memory }
+            }
         };
         Some((kind, [NONE; 3]))
     }
@@ -125,7 +136,13 @@ impl SumKind {
 
 impl ChunkSums {
     /// Reads the events of a chunk; if threads are wanted, stacks of different threads are told apart.
-    pub(super) fn read(file: &[u8], span: &ChunkSpan, want: &Want) -> Result<Self, FlightError> {
+    pub(super) fn read(
+        recording: &Recording<'_>,
+        span: &ChunkSpan,
+        want: &Want,
+    ) -> Result<Self, FlightError> {
+        let file = recording.bytes();
+        let start_nanos = recording.chunks().first().map_or(0, |chunk| chunk.header.start_nanos);
         let chunk = Chunk::read_selecting(file, span, |class| SumKind::from_class(class, want).is_some())?;
         let mut sums = Self::default();
         let kinds: Vec<Option<(SumKind, SumFields)>> = (chunk.metadata.classes.iter().enumerate())
@@ -156,6 +173,7 @@ impl ChunkSums {
             classes: ClassTable::default(),
             states: StateTable::default(),
             mallocs: MallocLog::default(),
+            start_nanos,
             jvm: None,
         };
         chunk.selected_events().for_each(|event| {
@@ -216,6 +234,8 @@ struct Counting<'c, 's> {
     classes: ClassTable,
     states: StateTable,
     mallocs: MallocLog,
+    /// Start of the recording, in nanoseconds since 1970.
+    start_nanos: i64,
     /// Last event that describes the JVM. Only the last one is read, as each can refer to long texts.
     jvm: Option<Record<'c>>,
 }
@@ -278,7 +298,14 @@ impl<'c> Counting<'c, '_> {
                 let lost = positive(lost).unwrap_or(0);
                 self.sums.lost_samples = self.sums.lost_samples.saturating_add(lost);
             }
-            SumKind::Heap(kind) => self.sums.heap.read(kind, self.chunk, fields, &mut self.names),
+            SumKind::Heap { heap, memory } => {
+                if let Some(kind) = memory {
+                    self.sums.memory.read(kind, self.start_nanos, (self.chunk, fields), &mut self.names);
+                }
+                if let Some(kind) = heap {
+                    self.sums.heap.read(kind, self.chunk, fields, &mut self.names);
+                }
+            }
             SumKind::Jvm => self.jvm = Some(*fields),
         }
     }

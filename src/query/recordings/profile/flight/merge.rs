@@ -18,6 +18,7 @@ use super::super::traces::StoredFrames;
 use super::chunk_sums::{ChunkSums, StateNumber, ThreadChange};
 use super::heap::Collecting;
 use super::mallocs::OpenMallocs;
+use super::memory_over_time::MemorySums;
 use super::site_sums::{SiteSums, Sum};
 use super::stacks::Stack;
 use super::{EventCount, FlightFacts, FlightReport, SampleState, WaitTotal, Want, rounded_ms};
@@ -65,6 +66,7 @@ pub(super) struct MergedChunks {
     left_out_threads: u64,
     counts: HashMap<Arc<str>, (u64, u64)>,
     heap: Collecting,
+    memory: MemorySums,
     mallocs: OpenMallocs,
 }
 
@@ -131,6 +133,7 @@ impl MergedChunks {
         }
         self.stack_threads.extend(sums.stack_threads);
         self.heap.add_all(sums.heap);
+        self.memory.add_all(sums.memory);
         self.mallocs.add(header.start_nanos, sums.mallocs, serial);
         for change in sums.threads {
             let trace = serial(change.stack);
@@ -210,6 +213,8 @@ impl MergedChunks {
         self.facts.events.sort_rows_by(|a, b| b.events.cmp(&a.events).then_with(|| a.name.cmp(&b.name)));
         let heap = std::mem::take(&mut self.heap).finish();
         heap.problem().into_iter().for_each(|problem| self.facts.problem(problem));
+        let memory = std::mem::take(&mut self.memory).finish();
+        memory.problem().into_iter().for_each(|problem| self.facts.problem(problem));
         if self.left_out_threads > 0 {
             let left_out = group_digits(self.left_out_threads);
             self.facts.problem(format!("too many starts and ends of threads: {left_out} were skipped"));
@@ -252,6 +257,7 @@ impl MergedChunks {
             other_samples: samples.into(),
             other_sites: sites.into(),
             heap,
+            memory,
             unfreed: unfreed.map(|(facts, _)| facts),
         }
     }

@@ -12,6 +12,7 @@ pub mod heap;
 pub mod heap_trend;
 mod in_order;
 pub mod mallocs;
+pub mod memory_over_time;
 mod merge;
 mod names;
 pub mod rows;
@@ -34,6 +35,7 @@ use chunk_sums::ChunkSums;
 use heap::HeapOverTime;
 use in_order::map_in_order;
 use mallocs::UnfreedMemory;
+use memory_over_time::MemoryOverTime;
 use merge::MergedChunks;
 
 /// Maximum number of damaged regions that are described.
@@ -52,6 +54,8 @@ pub struct FlightReport {
     pub other_samples: Vec<Samples>,
     /// Heap over time.
     pub heap: HeapOverTime,
+    /// Memory of the process over time.
+    pub memory: MemoryOverTime,
     /// Allocation sites from the alternative event types, which are not in the profile.
     pub other_sites: Vec<Sites>,
     /// Mallocs and frees, if the allocation sites are those of memory that was not freed.
@@ -185,7 +189,7 @@ pub fn read(recording: &Recording<'_>, unpack_error: Option<&str>, want: Want) -
     for problem in recording.problems() {
         merged.facts.problem(problem);
     }
-    let read = |span: &ChunkSpan| ChunkSums::read(recording.bytes(), span, &want);
+    let read = |span: &ChunkSpan| ChunkSums::read(recording, span, &want);
     map_in_order(recording.chunks(), read, |span, sums| merged.add(span, sums));
     merged.finish(want)
 }
