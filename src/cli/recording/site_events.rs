@@ -11,7 +11,11 @@ use hprof_report::number::format_count;
 pub(super) const EVENT: &[Keyword<SiteEvent>] = &[
     ("sample", SiteEvent::Samples, "jdk.ObjectAllocationSample: sampled allocations"),
     ("tlab", SiteEvent::Buffers, "jdk.ObjectAllocationInNewTLAB and OutsideTLAB: allocation buffers"),
-    ("live-object", SiteEvent::LiveObjects, "profiler.LiveObject: sampled objects that were alive at the end"),
+    (
+        "live-object",
+        SiteEvent::LiveObjects,
+        "profiler.LiveObject: sampled objects that were alive at the end",
+    ),
     (
         "malloc",
         SiteEvent::UnfreedMemory,
@@ -58,11 +62,13 @@ pub(super) fn notes(cx: &RunContext, input: &RecordedInput, recorded: &RecordedP
     let frees = format_count(facts.frees, "free");
     input.note(cx, &format!("{} in {mallocs} of {all} were not freed ({frees})", human_bytes(bytes)));
     if facts.frees == 0 {
-        input.note(cx, "the recording contains no frees (async-profiler's `nofree`): freed memory is counted, too");
+        input.note(
+            cx,
+            "the recording contains no frees (async-profiler's `nofree`): freed memory is counted, too",
+        );
     }
     if let Some(until) = facts.counted_until_nanos.and_then(date_of_nanos) {
-        let (young, bytes) =
-            (format_count(facts.young_mallocs, "malloc"), human_bytes(facts.young_bytes));
+        let (young, bytes) = (format_count(facts.young_mallocs, "malloc"), human_bytes(facts.young_bytes));
         input.note(
             cx,
             &format!(
@@ -82,7 +88,9 @@ pub(super) fn notes(cx: &RunContext, input: &RecordedInput, recorded: &RecordedP
         let frees = format_count(facts.unmatched_frees, "free");
         input.note(
             cx,
-            &format!("{frees} without a malloc: the memory was allocated before the recording, or not sampled"),
+            &format!(
+                "{frees} without a malloc: the memory was allocated before the recording, or not sampled"
+            ),
         );
     }
 }
@@ -101,7 +109,7 @@ pub(super) fn unfreed_columns<'a>() -> Columns<'a, &'a UnfreedMemory> {
         })
         .or_null(NO_MALLOCS),
         Column::new(names::LAST_EVENT_TIME, move |facts: &&UnfreedMemory| time(facts.last_nanos).into())
-        .or_null(NO_MALLOCS),
+            .or_null(NO_MALLOCS),
         Column::new(names::YOUNG_MALLOCS, |facts: &&UnfreedMemory| facts.young_mallocs.into()),
         Column::new(names::YOUNG_BYTES, |facts: &&UnfreedMemory| facts.young_bytes.into()),
     ])

@@ -15,8 +15,8 @@ use hprof_report::number::format_count;
 use hprof_values::TraceSerial;
 
 use super::columns::{self, RecordingSummary};
-use super::site_events::{self, EVENT};
 use super::no_match;
+use super::site_events::{self, EVENT};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli sites java.hprof
@@ -94,7 +94,11 @@ pub(crate) fn run(cx: &RunContext, args: &SitesArgs) -> anyhow::Result<Outcome> 
     let sites::SiteReport { rows, matching } =
         sites.map(|sites| sites::sites(sites, traces, &question)).unwrap_or_default();
     notes(cx, &recorded, args);
-    let summary = RecordingSummary { matching: matching.rows, shown: rows.len(), of: (sites, matching, site_events::unfreed(&recorded)) };
+    let summary = RecordingSummary {
+        matching: matching.rows,
+        shown: rows.len(),
+        of: (sites, matching, site_events::unfreed(&recorded)),
+    };
     let mut answer = Answer::new(columns(traces, &args.shown.stack, sites), rows)
         .with_summary(&summary_columns(), &summary)
         .matching(matching.rows, "sites")

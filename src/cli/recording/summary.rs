@@ -12,9 +12,7 @@ use hprof_query::histogram::objects_by_kind;
 use hprof_query::recordings::profile::Profile;
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight::heap::HeapOverTime;
-use hprof_query::recordings::profile::flight::memory_over_time::{
-    FigureUnit, MemoryFigure, MemoryOverTime,
-};
+use hprof_query::recordings::profile::flight::memory_over_time::{FigureUnit, MemoryFigure, MemoryOverTime};
 use hprof_query::recordings::profile::flight::{
     EventCount, FlightFacts, FlightJvm, MonitorEvent, SampleEvent,
 };
@@ -232,13 +230,9 @@ fn columns<'a>() -> Columns<'a, RecordingFacts<'a>> {
         Column::records(names::COUNTED_CLASSES, heap_columns::class(), |facts: &RecordingFacts<'a>| {
             facts.heap_over_time.map(|heap| heap.classes.as_slice()).unwrap_or_default()
         }),
-        Column::records(
-            names::MEMORY_OVER_TIME,
-            heap_columns::figure(),
-            |facts: &RecordingFacts<'a>| {
-                facts.memory_over_time.map(|memory| memory.figures.as_slice()).unwrap_or_default()
-            },
-        ),
+        Column::records(names::MEMORY_OVER_TIME, heap_columns::figure(), |facts: &RecordingFacts<'a>| {
+            facts.memory_over_time.map(|memory| memory.figures.as_slice()).unwrap_or_default()
+        }),
         Column::record(names::FLIGHT, flight_columns(), |facts: &RecordingFacts<'a>| facts.flight)
             .or_null(nulls::ONLY_FLIGHT_RECORDER),
         Column::new(names::LINES_NOT_UNDERSTOOD, |facts: &RecordingFacts<'a>| facts.not_understood.into()),

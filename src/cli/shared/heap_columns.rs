@@ -52,8 +52,8 @@ pub(crate) fn figure<'a>() -> Columns<'a, FigureOverTime> {
         Column::new(name, move |figure: &FigureOverTime| of(figure).value.into())
     };
     let time = |name, of: fn(&FigureOverTime) -> FigureSample| {
-        let date = move |figure: &FigureOverTime| date_of_nanos(of(figure).nanos).into();
-        Column::new(name, date).or_null(OUTSIDE)
+        Column::new(name, move |figure: &FigureOverTime| date_of_nanos(of(figure).nanos).into())
+            .or_null(OUTSIDE)
     };
     Columns::new([
         Column::new(names::FIGURE, |of: &FigureOverTime| of.figure.name().into()),

@@ -76,11 +76,7 @@ pub fn native_memory(start_ticks: i64, methods: &[&str], events: &[NativeEvent])
         (CLASS, "java.lang.Class", &[("name", constant(SYMBOL))]),
         (METHOD, "jdk.types.Method", &[("type", constant(CLASS)), ("name", constant(SYMBOL))]),
         (FRAME, "jdk.types.StackFrame", &[("method", constant(METHOD)), ("lineNumber", INT)]),
-        (
-            TRACE,
-            "jdk.types.StackTrace",
-            &[("truncated", BOOLEAN), ("frames", FlightField::array(FRAME))],
-        ),
+        (TRACE, "jdk.types.StackTrace", &[("truncated", BOOLEAN), ("frames", FlightField::array(FRAME))]),
         (THREAD, "java.lang.Thread", &[("javaName", TEXT)]),
         (40, "profiler.Malloc", &allocated),
         (41, "profiler.Free", &freed),

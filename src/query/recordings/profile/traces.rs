@@ -183,9 +183,8 @@ impl Traces {
     /// Returns class and method of the innermost frame that is not one of async-profiler's functions around `malloc`, which are
     /// innermost in every stack of native memory.
     pub fn method_below_hooks(&self, serial: TraceSerial) -> Option<String> {
-        let is_hook = |frame: &&Frame| {
-            frame.method.as_deref().is_some_and(|method| MALLOC_HOOKS.contains(&method))
-        };
+        let is_hook =
+            |frame: &&Frame| frame.method.as_deref().is_some_and(|method| MALLOC_HOOKS.contains(&method));
         let below = self.frames(self.get(serial)?).find(|frame| !is_hook(frame));
         below.map_or_else(|| self.method(serial), |frame| Some(frame.qualified_method()))
     }

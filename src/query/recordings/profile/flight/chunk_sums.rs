@@ -75,11 +75,16 @@ enum SumKind {
     Malloc(usize),
     Free,
     Wait(usize),
-    Thread { is_end: bool },
+    Thread {
+        is_end: bool,
+    },
     LostSamples,
     Jvm,
     /// Event about the heap, about memory, or about both.
-    Heap { heap: Option<HeapEventKind>, memory: Option<MemoryEventKind> },
+    Heap {
+        heap: Option<HeapEventKind>,
+        memory: Option<MemoryEventKind>,
+    },
 }
 
 /// Fields of events that are counted: stack, thread, class, and two amounts, of which the first that is not 0 counts.

@@ -199,8 +199,7 @@ impl OpenMallocs {
         all.unmatched_frees += counts.unmatched_frees;
         let known = self.span.or(chunk.span);
         let both = known.zip(chunk.span);
-        self.span =
-            both.map(|((first, last), (start, end))| (first.min(start), last.max(end))).or(self.span);
+        self.span = both.map(|((first, last), (start, end))| (first.min(start), last.max(end))).or(self.span);
         for AddressOutcome { address, begins_with_free, open } in chunk.addresses {
             let known = match open {
                 Some(open) => self.open.insert(address, open),

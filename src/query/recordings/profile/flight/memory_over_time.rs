@@ -282,10 +282,7 @@ impl MemoryFigure {
 
     /// Returns whether the value is a limit: JVMs write -1, or a number beyond all memory, if there is none.
     fn is_limit(self) -> bool {
-        matches!(
-            self,
-            Self::DirectLimit | Self::ContainerLimit | Self::ContainerSwapLimit | Self::HostMemory
-        )
+        matches!(self, Self::DirectLimit | Self::ContainerLimit | Self::ContainerSwapLimit | Self::HostMemory)
     }
 
     fn field(self) -> Option<&'static FigureField> {
@@ -464,8 +461,7 @@ impl FigureSums {
             self.last = other.last;
         }
         let is_before = other.highest.nanos < self.highest.nanos;
-        if other.highest.value > self.highest.value
-            || other.highest.value == self.highest.value && is_before
+        if other.highest.value > self.highest.value || other.highest.value == self.highest.value && is_before
         {
             self.highest = other.highest;
         }

@@ -102,9 +102,8 @@ fn what_was_not_freed_is_what_a_replay_finds() {
     for case in 0..300u64 {
         let count = 1 + case % 5;
         let addresses = [1, 3, 40, 1000][usize::try_from(case % 4).unwrap()];
-        let chunks: Vec<_> = (0..count)
-            .map(|at| numbers.events(100 * (i64::try_from(at).unwrap() + 1), addresses))
-            .collect();
+        let chunks: Vec<_> =
+            (0..count).map(|at| numbers.events(100 * (i64::try_from(at).unwrap() + 1), addresses)).collect();
         let mut parts = file(&chunks);
         let expected = replay(&chunks);
         assert_eq!(unfreed(&parts.concat()), expected, "case {case}");

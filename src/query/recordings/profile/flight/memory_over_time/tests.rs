@@ -133,7 +133,8 @@ fn events_of_all_kinds() {
 #[allow(clippy::cast_precision_loss)]
 fn slope(samples: &[(i64, i64)]) -> f64 {
     let count = samples.len() as f64;
-    let mean = |of: fn(&(i64, i64)) -> i64| samples.iter().map(|sample| of(sample) as f64).sum::<f64>() / count;
+    let mean =
+        |of: fn(&(i64, i64)) -> i64| samples.iter().map(|sample| of(sample) as f64).sum::<f64>() / count;
     let (time, value) = (mean(|sample| sample.0), mean(|sample| sample.1));
     let sum = |of: &dyn Fn(f64, f64) -> f64| {
         samples.iter().map(|sample| of(sample.0 as f64 - time, sample.1 as f64 - value)).sum::<f64>()
