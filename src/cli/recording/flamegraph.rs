@@ -310,7 +310,7 @@ impl OpenedRecording {
             Some(StackWeight::CpuTime) => format!("{path} contains no CPU times"),
             Some(StackWeight::Allocated) => match self.site_event {
                 None => format!("{path} contains no allocation sites"),
-                event => format!("{path} contains no {} to draw", site_events::wanted(event)),
+                event => format!("{path} contains no {} to draw", site_events::event_name(event)),
             },
             Some(StackWeight::Live) if self.recorded.profile.sites.is_some() => {
                 format!("{path} contains allocation samples, which do not show which objects are live")

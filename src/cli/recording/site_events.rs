@@ -34,7 +34,7 @@ pub(super) fn ensure_flight(recorded: &RecordedProfile, event: Option<SiteEvent>
 }
 
 /// Returns the mallocs and frees of a recording, if its sites are those of memory that was not freed.
-pub(super) fn unfreed(recorded: &RecordedProfile) -> Option<&UnfreedMemory> {
+pub(super) fn unfreed_memory(recorded: &RecordedProfile) -> Option<&UnfreedMemory> {
     match &recorded.file {
         RecordedFile::Flight { report, .. } => report.unfreed.as_ref(),
         RecordedFile::Binary(_) | RecordedFile::Text { .. } => None,
@@ -49,13 +49,13 @@ pub(super) fn has_frees(recorded: &RecordedProfile) -> bool {
 }
 
 /// Returns the name of the wanted events.
-pub(super) fn wanted(event: Option<SiteEvent>) -> String {
+pub(super) fn event_name(event: Option<SiteEvent>) -> String {
     event.map_or_else(|| "allocation samples".to_owned(), |event| format!("{} events", event.name()))
 }
 
 /// Prints notes about memory that was not freed: which part of the recording is counted, and which pairs are incomplete.
 pub(super) fn notes(cx: &RunContext, input: &RecordedInput, recorded: &RecordedProfile) {
-    let Some(facts) = unfreed(recorded).filter(|facts| facts.mallocs > 0) else { return };
+    let Some(facts) = unfreed_memory(recorded).filter(|facts| facts.mallocs > 0) else { return };
     let total = recorded.profile.sites.as_ref().and_then(|sites| sites.total.as_ref());
     let (bytes, mallocs) = total.map_or((0, 0), |total| (total.allocated_bytes, total.samples));
     let (mallocs, all) = (group_digits(mallocs), format_count(facts.mallocs, "malloc"));

@@ -97,7 +97,7 @@ pub(crate) fn run(cx: &RunContext, args: &SitesArgs) -> anyhow::Result<Outcome> 
     let summary = RecordingSummary {
         matching: matching.rows,
         shown: rows.len(),
-        of: (sites, matching, site_events::unfreed(&recorded)),
+        of: (sites, matching, site_events::unfreed_memory(&recorded)),
     };
     let mut answer = Answer::new(columns(traces, &args.shown.stack, sites), rows)
         .with_summary(&summary_columns(), &summary)
@@ -160,8 +160,8 @@ fn notes(cx: &RunContext, recorded: &RecordedProfile, args: &SitesArgs) {
         ),
         None if matches!(recorded.file, RecordedFile::Flight { .. }) => {
             site_events::notes(cx, &args.input, recorded);
-            let (what, why) = (site_events::wanted(args.event), recorded.why_none());
-            if site_events::unfreed(recorded).is_none_or(|facts| facts.mallocs == 0) {
+            let (what, why) = (site_events::event_name(args.event), recorded.why_none());
+            if site_events::unfreed_memory(recorded).is_none_or(|facts| facts.mallocs == 0) {
                 args.input.note(cx, &format!("no {what}: {why}"));
             }
         }

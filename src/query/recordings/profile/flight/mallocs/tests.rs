@@ -19,7 +19,7 @@ fn report(bytes: &[u8], want: Want) -> FlightReport {
     read(&Recording::new(bytes).unwrap(), None, Want { sites: true, traces: true, ..want })
 }
 
-fn unfreed(bytes: &[u8]) -> (Unfreed, UnfreedMemory) {
+fn unfreed_by_method(bytes: &[u8]) -> (Unfreed, UnfreedMemory) {
     let report = report(bytes, Want { site_event: Some(SiteEvent::UnfreedMemory), ..Want::default() });
     let mut found = Unfreed::new();
     for site in report.profile.sites.iter().flat_map(|sites| &sites.rows) {
@@ -106,10 +106,10 @@ fn what_was_not_freed_is_what_a_replay_finds() {
             (0..count).map(|at| numbers.events(100 * (i64::try_from(at).unwrap() + 1), addresses)).collect();
         let mut parts = file(&chunks);
         let expected = replay(&chunks);
-        assert_eq!(unfreed(&parts.concat()), expected, "case {case}");
+        assert_eq!(unfreed_by_method(&parts.concat()), expected, "case {case}");
         // The order of the chunks in the file does not matter, as each states its time.
         parts.reverse();
-        assert_eq!(unfreed(&parts.concat()), expected, "case {case}, reversed");
+        assert_eq!(unfreed_by_method(&parts.concat()), expected, "case {case}, reversed");
         seen.lost_frees += expected.1.lost_frees;
         seen.unmatched_frees += expected.1.unmatched_frees;
         seen.young_mallocs += expected.1.young_mallocs;
@@ -132,7 +132,7 @@ fn pairs_lie_across_chunks_and_buffers() {
     // A free of the first chunk's malloc; an address whose free was lost; a free of older memory.
     let second = [free(210, 2), malloc(220, 3, 300), free(230, 9), malloc(1110, 4, 4)];
     let bytes = [native_memory(100, &METHODS, &first), native_memory(200, &METHODS, &second)].concat();
-    let (found, facts) = unfreed(&bytes);
+    let (found, facts) = unfreed_by_method(&bytes);
     assert_eq!(found, Unfreed::from([("a.B.one".to_owned(), (1, 300))]));
     let expected = UnfreedMemory {
         mallocs: 5,
@@ -150,12 +150,15 @@ fn pairs_lie_across_chunks_and_buffers() {
 #[test]
 fn what_is_allocated_at_the_end_of_the_counted_time_counts() {
     let bytes = |ticks| native_memory(100, &METHODS, &[free(100, 1), malloc(ticks, 2, 8), free(200, 1)]);
-    assert_eq!(unfreed(&bytes(190)).0.len(), 1);
-    assert_eq!((unfreed(&bytes(191)).0.len(), unfreed(&bytes(191)).1.young_bytes), (0, 8));
-    let (found, facts) = unfreed(&native_memory(100, &METHODS, &[]));
+    assert_eq!(unfreed_by_method(&bytes(190)).0.len(), 1);
+    assert_eq!(
+        (unfreed_by_method(&bytes(191)).0.len(), unfreed_by_method(&bytes(191)).1.young_bytes),
+        (0, 8)
+    );
+    let (found, facts) = unfreed_by_method(&native_memory(100, &METHODS, &[]));
     assert_eq!((found.len(), facts), (0, UnfreedMemory::default()));
     // A single moment has no end.
-    assert_eq!(unfreed(&native_memory(100, &METHODS, &[malloc(100, 2, 8)])).0.len(), 1);
+    assert_eq!(unfreed_by_method(&native_memory(100, &METHODS, &[malloc(100, 2, 8)])).0.len(), 1);
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn report(bytes: &[u8]) -> FlightReport {
 }
 
 /// Returns the name, category, first, last and highest value, and number of samples of each figure.
-fn shown(memory: &MemoryOverTime) -> Vec<(&str, Option<&str>, [u64; 3], u64)> {
+fn figure_rows(memory: &MemoryOverTime) -> Vec<(&str, Option<&str>, [u64; 3], u64)> {
     let figure = |of: &'_ FigureOverTime| [of.first.value, of.last.value, of.highest.value];
     memory
         .figures
@@ -115,7 +115,7 @@ fn events_of_all_kinds() {
         ("code_cache_reserved", Some("CodeHeap"), [0x2000, 0x100, 0x2000], 2),
         ("host_memory", None, [1 << 40; 3], 1),
     ];
-    assert_eq!(shown(&report.memory), expected);
+    assert_eq!(figure_rows(&report.memory), expected);
     let heap = report.memory.of_figure(MemoryFigure::NativeCommittedByCategory).nth(2).unwrap();
     let sample = |nanos, value| FigureSample { nanos, value };
     assert_eq!(
