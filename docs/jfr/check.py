@@ -5,7 +5,8 @@ usage: docs/jfr/check.py [--jdk HOME] [--cli PROGRAM] FILE.jfr...
 
 Compared are: events of each type, their number and bytes (`jfr summary`); and from `jfr print --json`, which lists every
 event: samples by innermost frame and by whole stack, allocated bytes and samples by class and by class and stack, waits by
-class and stack with their durations, and threads that were started. Exit code: 0 all equal, 1 something differs.
+class and stack with their durations, threads that were started, and figures about memory over time. Exit code: 0 all equal, 1
+something differs.
 """
 
 import argparse
@@ -17,6 +18,28 @@ import sys
 
 SAMPLES = {"execution": "jdk.ExecutionSample", "native": "jdk.NativeMethodSample", "cpu-time": "jdk.CPUTimeSample"}
 WAITS = {"enter": "jdk.JavaMonitorEnter", "wait": "jdk.JavaMonitorWait", "park": "jdk.ThreadPark"}
+MEMORY = [
+    ("resident_set", "jdk.ResidentSetSize", "size"),
+    ("resident_set_peak", "jdk.ResidentSetSize", "peak"),
+    ("native_reserved", "jdk.NativeMemoryUsageTotal", "reserved"),
+    ("native_committed", "jdk.NativeMemoryUsageTotal", "committed"),
+    ("native_reserved_by_category", "jdk.NativeMemoryUsage", "reserved"),
+    ("native_committed_by_category", "jdk.NativeMemoryUsage", "committed"),
+    ("direct_buffers", "jdk.DirectBufferStatistics", "count"),
+    ("direct_capacity", "jdk.DirectBufferStatistics", "totalCapacity"),
+    ("direct_used", "jdk.DirectBufferStatistics", "memoryUsed"),
+    ("threads", "jdk.JavaThreadStatistics", "activeCount"),
+    ("daemon_threads", "jdk.JavaThreadStatistics", "daemonCount"),
+    ("threads_peak", "jdk.JavaThreadStatistics", "peakCount"),
+    ("container_used", "jdk.ContainerMemoryUsage", "memoryUsage"),
+    ("container_swap_used", "jdk.ContainerMemoryUsage", "swapMemoryUsage"),
+    ("container_failures", "jdk.ContainerMemoryUsage", "memoryFailCount"),
+    *(
+        (f"{name}_{part}", "jdk.MetaspaceSummary", f"{space}.{part}")
+        for name, space in (("metaspace", "metaspace"), ("data_space", "dataSpace"), ("class_space", "classSpace"))
+        for part in ("used", "committed", "reserved")
+    ),
+]
 PRIMITIVES = dict(zip("ZBCSIJFD", "boolean byte char short int long float double".split()))
 
 
@@ -118,6 +141,7 @@ class Checker:
             ours = {row["method"]: row["self_samples"] for row in rows if row["self_samples"]}
             self.compare(f"{event} by innermost frame", ours, tops)
         self.sites(events)
+        self.memory(events)
         for kind, event in WAITS.items():
             if events[event]:
                 self.waits(kind, event, events[event])
@@ -147,6 +171,26 @@ class Checker:
             count, total = ours.get(row["class"], (0, 0))
             ours[row["class"]] = (count + row["samples"], total + row["allocated_bytes"])
         self.compare("allocation by class", ours, classes)
+
+    def memory(self, events):
+        """Number of samples, and first, last and highest value of each figure."""
+        theirs = collections.defaultdict(list)
+        for name, event, field in MEMORY:
+            for values in events[event]:
+                value = values
+                for part in field.split("."):
+                    value = value[part]
+                if value >= 0:
+                    theirs[name, values.get("type")].append((values["startTime"], value))
+        theirs = {key: sorted(samples, key=lambda sample: sample[0]) for key, samples in theirs.items()}
+        values = lambda samples: (len(samples), samples[0][1], samples[-1][1], max(value for _, value in samples))
+        keys = ("samples", "first_value", "last_value", "highest_value")
+        rows = self.ask("summary")["rows"][0]["memory_over_time"]
+        names = {name for name, _, _ in MEMORY}
+        ours = {
+            (row["figure"], row["category"]): tuple(row[key] for key in keys) for row in rows if row["figure"] in names
+        }
+        self.compare("memory over time", ours, {key: values(samples) for key, samples in theirs.items()})
 
     def waits(self, kind, event, all_values):
         theirs = {}

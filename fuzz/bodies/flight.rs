@@ -3,7 +3,7 @@
 use super::with_threads;
 use hprof_jfr::{Chunk, Recording};
 use hprof_query::recordings::profile::binary::Want;
-use hprof_query::recordings::profile::flight;
+use hprof_query::recordings::profile::flight::{self, SiteEvent};
 use hprof_query::recordings::stacks;
 
 /// Reads bytes as a recording, with one thread and with two, which say the same.
@@ -21,6 +21,12 @@ pub fn flight(bytes: &[u8]) {
     assert_eq!(one.profile, two.profile, "one thread and two read different profiles");
     assert_eq!(one.facts, two.facts);
     assert_eq!(one.heap, two.heap);
+    assert_eq!(one.memory, two.memory);
+    let unfreed = Want { site_event: Some(SiteEvent::UnfreedMemory), ..want.clone() };
+    let [first, second] =
+        [false, true].map(|two| with_threads(two, || flight::read(&recording, None, unfreed.clone())));
+    assert_eq!(first.profile.sites, second.profile.sites);
+    assert_eq!(first.unfreed, second.unfreed);
     assert!(one.heap.collections.is_empty() == one.heap.trend().is_none());
     for span in recording.chunks() {
         let Ok(chunk) = Chunk::read(bytes, span) else { continue };

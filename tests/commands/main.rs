@@ -51,6 +51,7 @@ mod maker;
 #[cfg(all(unix, feature = "sql"))]
 mod mat_queries;
 mod names;
+mod native_memory;
 mod options;
 mod overview;
 mod pipes;

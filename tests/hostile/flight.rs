@@ -5,11 +5,12 @@ use std::time::Instant;
 
 use hprof_jfr::{Chunk, Recording};
 use hprof_query::recordings::profile::binary::Want;
-use hprof_query::recordings::profile::flight;
+use hprof_query::recordings::profile::flight::{self, SiteEvent};
 use hprof_query::recordings::stacks;
 use hprof_writer::flight::{
     BOOLEAN, FlightConstant, FlightField, FlightType, FlightValues, FlightWriter, LONG, TEXT, every_kind,
 };
+use hprof_writer::flight_native::{NativeEvent, native_memory};
 
 use crate::bytes::{MOST_BYTES, MOST_TIME, Watch, allocated, largest_allocation};
 use crate::kit::mutate::{Numbers, setting};
@@ -25,10 +26,15 @@ fn survive(bytes: &[u8], what: &dyn Fn() -> String) -> bool {
     let Ok(recording) = Recording::new(bytes) else { return false };
     let want = Want { sites: true, traces: true, threads: true, ..Want::default() };
     let report = flight::read(&recording, None, want.clone());
-    let again = flight::read(&recording, None, want);
+    let again = flight::read(&recording, None, want.clone());
     assert_eq!(report.profile, again.profile, "{}", what());
     assert_eq!(report.facts, again.facts, "{}", what());
     assert_eq!(report.heap, again.heap, "{}", what());
+    assert_eq!(report.memory, again.memory, "{}", what());
+    let unfreed = Want { site_event: Some(SiteEvent::UnfreedMemory), ..want };
+    let [once, twice] = [(); 2].map(|()| flight::read(&recording, None, unfreed.clone()));
+    assert_eq!(once.profile.sites, twice.profile.sites, "{}", what());
+    assert_eq!(once.unfreed, twice.unfreed, "{}", what());
     let _ = report.heap.trend();
     let _ = flight::allocations::read(&recording);
     for span in recording.chunks() {
@@ -91,6 +97,13 @@ fn sample(name: &str) -> Vec<u8> {
 fn changed_recordings() {
     let [one, other] = [true, false].map(|compressed| every_kind(compressed).finish());
     let several = [&one[..], &other, &every_kind(true).unfinished()].concat();
+    let event = |ticks: i64| NativeEvent {
+        ticks,
+        address: 16 * (ticks % 7),
+        malloc: (ticks % 3 > 0).then_some((ticks, 1)),
+    };
+    let events: Vec<NativeEvent> = (100..140).map(event).collect();
+    let native = [110, 100].map(|start| native_memory(start, &["run"], &events)).concat();
     let seed = setting("HPROF_CLI_SOAK_SEED", 20_261_126);
     let cases = setting("HPROF_CLI_SOAK_CASES", portion::cases(20_000));
     // Real ones are a hundred times as large.
@@ -103,6 +116,7 @@ fn changed_recordings() {
             1 => &real[1],
             2..8 => &one,
             8..14 => &other,
+            14..17 => &native,
             _ => &several,
         };
         let changed = mutate(base, &mut numbers);

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use hprof_query::recordings::profile::Origin;
 use hprof_query::recordings::profile::Profile;
 use hprof_query::recordings::profile::binary::Want;
-use hprof_query::recordings::profile::flight::MonitorEvent;
+use hprof_query::recordings::profile::flight::{MonitorEvent, SiteEvent};
 use hprof_query::recordings::stacks::{
     self, Measure, Naming, NotComparable, SiteUnit, StackQuery, StackWeight, Stacks, TooLarge,
 };
@@ -25,12 +25,14 @@ use crate::cli::shared::recording::{
 use crate::cli::shared::stack::FrameFilter;
 
 use super::no_match;
+use super::site_events::{self, EVENT};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli flamegraph java.hprof -o cpu.svg
   hprof-cli flamegraph java.hprof --data allocated --class 'com.acme.**' -o allocated.svg
   hprof-cli flamegraph java.hprof.txt --data live --unit objects --reverse -o live.svg
   hprof-cli flamegraph java.hprof --by-thread --format folded > cpu.folded
+  hprof-cli flamegraph recording.jfr --event malloc -o unfreed.svg
   hprof-cli flamegraph java.hprof --format speedscope -o profile.speedscope.json
   hprof-cli flamegraph after.hprof --baseline before.hprof.txt -o difference.svg";
 
@@ -107,6 +109,10 @@ pub(crate) struct FlamegraphArgs {
     /// Data to draw [default: the first of cpu, cputime, allocated, live, contention that the file contains]
     #[arg(long, value_name = "KIND", value_parser = keys(DATA), help_heading = "Filter")]
     data: Option<StackWeight>,
+
+    /// Events to count in a recording of Flight Recorder as `allocated` [default: as for `sites`]
+    #[arg(long, value_name = "KIND", value_parser = keys(EVENT), help_heading = "Input")]
+    event: Option<SiteEvent>,
 
     /// Unit of `allocated` and `live`
     #[arg(
@@ -187,16 +193,21 @@ pub(crate) fn run(cx: &RunContext, args: &FlamegraphArgs) -> anyhow::Result<Outc
         args.baseline.is_none() || args.format != FlamegraphFormat::Speedscope,
         "speedscope cannot show a difference: use --format svg or folded, or omit --baseline"
     );
+    let data = match (args.data, args.event) {
+        (None | Some(StackWeight::Allocated), Some(_)) => Some(StackWeight::Allocated),
+        (Some(_), Some(_)) => anyhow::bail!("--event selects allocations; use it with --data allocated"),
+        (data, None) => data,
+    };
     let inputs = [Some(args.input.clone()), args.baseline.as_deref().map(|old| args.input.with_dump(old))];
     // Created before a long read, so that an error is reported at once.
     let paths: Vec<&Path> = inputs.iter().flatten().map(|input| input.input.path()).collect();
     let file = (args.output.as_deref()).map(|output| OutFile::create(output, &paths)).transpose()?;
     let mut files = Vec::new();
     for input in inputs.into_iter().flatten() {
-        files.push(OpenedRecording::open(cx, input, args.data, args.by_thread)?);
+        files.push(OpenedRecording::open(cx, input, (data, args.event), args.by_thread)?);
     }
     let held = |of: &StackWeight| files.iter().all(|file| file.held.contains(of));
-    let found = match args.data {
+    let found = match data {
         Some(of) => Some(of).filter(held),
         None => files.first().and_then(|file| file.held.iter().copied().find(held)),
     };
@@ -208,8 +219,8 @@ pub(crate) fn run(cx: &RunContext, args: &FlamegraphArgs) -> anyhow::Result<Outc
     };
     let Some(of) = found else {
         let lacks =
-            |file: &&OpenedRecording| args.data.map_or(file.held.is_empty(), |of| !file.held.contains(&of));
-        files.iter().filter(lacks).for_each(|file| file.say_nothing(cx, args.data));
+            |file: &&OpenedRecording| data.map_or(file.held.is_empty(), |of| !file.held.contains(&of));
+        files.iter().filter(lacks).for_each(|file| file.say_nothing(cx, data));
         if !files.iter().any(|file| lacks(&file)) {
             args.input.note(cx, "the files have no kind of data in common (samples, times or sites)");
         }
@@ -250,6 +261,7 @@ pub(crate) fn run(cx: &RunContext, args: &FlamegraphArgs) -> anyhow::Result<Outc
     write(cx, args, of, &stacks, file)?;
     if !args.input.input.quiet {
         notes(cx, args, of, profile, baseline.first().copied(), &stacks);
+        files.iter().for_each(|file| site_events::notes(cx, &file.input, &file.recorded));
     }
     Ok(outcome(true))
 }
@@ -259,28 +271,30 @@ struct OpenedRecording {
     input: RecordedInput,
     recorded: RecordedProfile,
     held: Vec<StackWeight>,
+    site_event: Option<SiteEvent>,
 }
 
 impl OpenedRecording {
     fn open(
         cx: &RunContext,
         input: RecordedInput,
-        wanted: Option<StackWeight>,
+        (wanted, site_event): (Option<StackWeight>, Option<SiteEvent>),
         threads: bool,
     ) -> anyhow::Result<Self> {
         let monitors = match wanted {
             Some(StackWeight::Waits(event)) => Some(event),
             _ => None,
         };
-        let want = Want { sites: true, traces: true, threads, monitors, ..Want::default() };
+        let want = Want { sites: true, traces: true, threads, monitors, site_event, ..Want::default() };
         let mut recorded = input.open(cx, want)?;
+        site_events::ensure_flight(&recorded, site_event)?;
         let mut held = stacks::available_weights(&recorded.profile);
         if !wanted.map_or(!held.is_empty(), |of| held.contains(&of)) {
             // Counting over the objects is the last resort; the result is treated as data of the file.
             input.count_sites(cx, &mut recorded)?;
             held = stacks::available_weights(&recorded.profile);
         }
-        Ok(Self { input, recorded, held })
+        Ok(Self { input, recorded, held, site_event })
     }
 
     /// Prints a note that the file lacks the requested data, and what it contains instead.
@@ -294,7 +308,10 @@ impl OpenedRecording {
                 format!("{path} is a binary dump; only text reports contain CPU times")
             }
             Some(StackWeight::CpuTime) => format!("{path} contains no CPU times"),
-            Some(StackWeight::Allocated) => format!("{path} contains no allocation sites"),
+            Some(StackWeight::Allocated) => match self.site_event {
+                None => format!("{path} contains no allocation sites"),
+                event => format!("{path} contains no {} to draw", site_events::event_name(event)),
+            },
             Some(StackWeight::Live) if self.recorded.profile.sites.is_some() => {
                 format!("{path} contains allocation samples, which do not show which objects are live")
             }
@@ -404,6 +421,9 @@ fn title(args: &FlamegraphArgs, of: StackWeight, stacks: &Stacks) -> String {
     let what = match of {
         StackWeight::Cpu => "CPU samples".to_owned(),
         StackWeight::CpuTime => "CPU time".to_owned(),
+        StackWeight::Allocated if args.event == Some(SiteEvent::UnfreedMemory) => {
+            format!("{} of native memory not freed", stacks.measure.name())
+        }
         StackWeight::Allocated => format!("allocated {}", stacks.measure.name()),
         StackWeight::Live => format!("live {}", stacks.measure.name()),
         StackWeight::Waits(MonitorEvent::Enter) => "contention".to_owned(),

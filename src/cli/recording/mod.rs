@@ -7,6 +7,7 @@ pub(crate) mod cputime;
 pub(crate) mod flamegraph;
 pub(crate) mod monitors;
 mod no_match;
+mod site_events;
 pub(crate) mod sites;
 pub(crate) mod summary;
 mod times;

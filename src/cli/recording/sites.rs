@@ -7,6 +7,7 @@ use crate::cli::shared::{args, facts};
 use hprof_query::naming::pattern::{ClassPattern, MethodPattern};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight::SiteEvent;
+use hprof_query::recordings::profile::flight::mallocs::UnfreedMemory;
 use hprof_query::recordings::profile::{Origin, Sites, Traces};
 use hprof_query::recordings::sites::{self, RankedSite, SiteOrder, SiteQuery, Totals};
 use hprof_query::recordings::stack_filter::StackFilter;
@@ -15,11 +16,13 @@ use hprof_values::TraceSerial;
 
 use super::columns::{self, RecordingSummary};
 use super::no_match;
+use super::site_events::{self, EVENT};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli sites java.hprof
   hprof-cli sites java.hprof.txt --stack --depth 5 --top 10
   hprof-cli sites java.hprof 'byte[]' --method 'com.acme.**' --sort allocated
+  hprof-cli sites recording.jfr --event malloc --stack
   hprof-cli sites java.hprof --format json | jq '.rows[0]'";
 
 /// Values of `--sort`.
@@ -37,12 +40,18 @@ const SORT: &[Keyword<SiteOrder>] = &[
 /// An allocation site is a class and the stack trace that allocated its instances. Reads the sites that
 /// the HPROF agent recorded (ALLOC SITES, or SITES in a text report). In a dump without them, counts
 /// the objects of the heap dump by class and trace; freed objects are then unknown. In a recording of
-/// Flight Recorder, allocated bytes are estimated from samples; which objects are alive is unknown.
+/// Flight Recorder, allocated bytes are estimated from samples; which objects are alive is unknown. Of
+/// async-profiler's recordings of native memory, `--event malloc` counts what was not freed.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("dump", |dump| dump.index(1).help(WITH_FLIGHT)))]
 pub(crate) struct SitesArgs {
     #[command(flatten)]
     input: RecordedInput,
+
+    /// Events to count in a recording of Flight Recorder [default: the first that it contains of sample, tlab,
+    /// live-object, malloc-total]
+    #[arg(long, value_name = "KIND", value_parser = keys(EVENT), help_heading = "Input")]
+    event: Option<SiteEvent>,
 
     /// Only sites of classes that match PATTERN, for example `java.util.HashMap$Node`, `byte[]`, `com.acme.**`
     #[arg(index = 2, value_name = "PATTERN", help_heading = "Filter")]
@@ -69,7 +78,9 @@ pub(crate) struct SitesArgs {
 }
 
 pub(crate) fn run(cx: &RunContext, args: &SitesArgs) -> anyhow::Result<Outcome> {
-    let mut recorded = args.input.open(cx, Want { sites: true, traces: true, ..Want::default() })?;
+    let want = Want { sites: true, traces: true, site_event: args.event, ..Want::default() };
+    let mut recorded = args.input.open(cx, want)?;
+    site_events::ensure_flight(&recorded, args.event)?;
     args.input.count_sites(cx, &mut recorded)?;
     let (sites, traces) = (recorded.profile.sites.as_ref(), &recorded.profile.traces);
     let question = SiteQuery {
@@ -83,7 +94,11 @@ pub(crate) fn run(cx: &RunContext, args: &SitesArgs) -> anyhow::Result<Outcome> 
     let sites::SiteReport { rows, matching } =
         sites.map(|sites| sites::sites(sites, traces, &question)).unwrap_or_default();
     notes(cx, &recorded, args);
-    let summary = RecordingSummary { matching: matching.rows, shown: rows.len(), of: (sites, matching) };
+    let summary = RecordingSummary {
+        matching: matching.rows,
+        shown: rows.len(),
+        of: (sites, matching, site_events::unfreed_memory(&recorded)),
+    };
     let mut answer = Answer::new(columns(traces, &args.shown.stack, sites), rows)
         .with_summary(&summary_columns(), &summary)
         .matching(matching.rows, "sites")
@@ -92,9 +107,9 @@ pub(crate) fn run(cx: &RunContext, args: &SitesArgs) -> anyhow::Result<Outcome> 
         answer = answer.total([
             ("live", group_digits(matching.live_bytes)),
             ("objects", group_digits(matching.live_instances)),
-            ("allocated", group_digits(matching.allocated_bytes)),
+            (sampled_titles(sites)[0], group_digits(matching.allocated_bytes)),
             ("objects", group_digits(matching.allocated_instances)),
-            ("samples", group_digits(matching.samples)),
+            (sampled_titles(sites)[1], group_digits(matching.samples)),
             (NAME, "total".to_owned()),
         ]);
     }
@@ -124,10 +139,14 @@ fn notes(cx: &RunContext, recorded: &RecordedProfile, args: &SitesArgs) {
                     let text = format!("bytes of objects that were alive at the end are estimated from {samples}");
                     return args.input.note(cx, &text);
                 }
+                Some(SiteEvent::UnfreedMemory) => return site_events::notes(cx, &args.input, recorded),
                 Some(SiteEvent::NativeMemory) => "allocated bytes of native memory, including freed ones,",
                 _ => "allocated bytes",
             };
             args.input.note(cx, &format!("{about} are estimated from {samples}; live objects are unknown"));
+            if site_events::has_frees(recorded) {
+                args.input.hint(cx, "--event malloc counts only native memory that was not freed");
+            }
         }
         Some(Origin::Objects) if !has_traces(recorded.profile.sites.as_ref()) => args.input.note(
             cx,
@@ -140,8 +159,11 @@ fn notes(cx: &RunContext, recorded: &RecordedProfile, args: &SitesArgs) {
              live",
         ),
         None if matches!(recorded.file, RecordedFile::Flight { .. }) => {
-            let why = recorded.why_none();
-            args.input.note(cx, &format!("no allocation samples: {why}"));
+            site_events::notes(cx, &args.input, recorded);
+            let (what, why) = (site_events::event_name(args.event), recorded.why_none());
+            if site_events::unfreed_memory(recorded).is_none_or(|facts| facts.mallocs == 0) {
+                args.input.note(cx, &format!("no {what}: {why}"));
+            }
         }
         None => args.input.note(cx, "no allocation sites: the HPROF agent records them with heap=sites or heap=all"),
     }
@@ -161,6 +183,12 @@ fn has_traces(sites: Option<&Sites>) -> bool {
     sites.is_some_and(|sites| sites.rows.iter().any(|site| site.trace.0 > 1))
 }
 
+/// Returns the titles of the columns of allocated bytes and of samples.
+fn sampled_titles(of: Option<&Sites>) -> [&'static str; 2] {
+    let is_unfreed = of.is_some_and(|sites| sites.event == Some(SiteEvent::UnfreedMemory));
+    if is_unfreed { ["not freed", "mallocs"] } else { ["allocated", "samples"] }
+}
+
 fn table_columns<'a>(of: Option<&Sites>) -> Vec<TableColumn<'a, RankedSite>> {
     // Counted over objects, allocated equals live: the columns would repeat each other.
     let counted = of.filter(|sites| sites.origin == Origin::Objects);
@@ -176,9 +204,10 @@ fn table_columns<'a>(of: Option<&Sites>) -> Vec<TableColumn<'a, RankedSite>> {
         shown.push(TableColumn::new(names::LIVE_INSTANCES, "objects"));
     }
     if counted.is_none() {
-        shown.push(TableColumn::new(names::ALLOCATED_BYTES, "allocated").fit(Fit::Secondary { priority: 3 }));
+        let [bytes, count] = sampled_titles(of);
+        shown.push(TableColumn::new(names::ALLOCATED_BYTES, bytes).fit(Fit::Secondary { priority: 3 }));
         shown.push(if is_sampled {
-            TableColumn::new(names::SAMPLES, "samples")
+            TableColumn::new(names::SAMPLES, count)
         } else {
             TableColumn::new(names::ALLOCATED_INSTANCES, "objects").fit(Fit::Secondary { priority: 2 })
         });
@@ -195,8 +224,8 @@ fn table_columns<'a>(of: Option<&Sites>) -> Vec<TableColumn<'a, RankedSite>> {
     shown
 }
 
-/// The sites of the file, and the totals of the matching sites.
-type SiteTotals<'a> = (Option<&'a Sites>, Totals);
+/// The sites of the file, the totals of the matching sites, and what is known about memory that was not freed.
+type SiteTotals<'a> = (Option<&'a Sites>, Totals, Option<&'a UnfreedMemory>);
 
 fn summary_columns<'a>() -> Columns<'a, RecordingSummary<SiteTotals<'a>>> {
     let mut columns = vec![
@@ -225,6 +254,12 @@ fn summary_columns<'a>() -> Columns<'a, RecordingSummary<SiteTotals<'a>>> {
             summary.of.0.and_then(|sites| sites.event).map(SiteEvent::name).into()
         })
         .or_null(nulls::ONLY_FLIGHT_RECORDER),
+        Column::record(
+            names::UNFREED_MEMORY,
+            site_events::unfreed_columns(),
+            |summary: &RecordingSummary<SiteTotals<'a>>| summary.of.2,
+        )
+        .or_null("without `--event malloc`"),
         columns::date(|of: &SiteTotals<'a>| of.0.and_then(|sites| sites.date.as_deref())),
     ]);
     Columns::new(columns)

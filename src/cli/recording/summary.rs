@@ -12,6 +12,7 @@ use hprof_query::histogram::objects_by_kind;
 use hprof_query::recordings::profile::Profile;
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight::heap::HeapOverTime;
+use hprof_query::recordings::profile::flight::memory_over_time::{FigureUnit, MemoryFigure, MemoryOverTime};
 use hprof_query::recordings::profile::flight::{
     EventCount, FlightFacts, FlightJvm, MonitorEvent, SampleEvent,
 };
@@ -74,6 +75,7 @@ struct RecordingFacts<'a> {
     not_understood: u64,
     flight: Option<&'a FlightFacts>,
     heap_over_time: Option<&'a HeapOverTime>,
+    memory_over_time: Option<&'a MemoryOverTime>,
 }
 
 /// Totals of a HEAP DUMP.
@@ -112,6 +114,7 @@ impl<'a> RecordingFacts<'a> {
                     not_understood: 0,
                     flight: None,
                     heap_over_time: None,
+                    memory_over_time: None,
                 }
             }
             RecordedFile::Text { report, .. } => Self {
@@ -122,6 +125,7 @@ impl<'a> RecordingFacts<'a> {
                 not_understood: report.not_understood,
                 flight: None,
                 heap_over_time: None,
+                memory_over_time: None,
             },
             RecordedFile::Flight { report, .. } => Self {
                 profile,
@@ -134,7 +138,8 @@ impl<'a> RecordingFacts<'a> {
                 runs: None,
                 not_understood: 0,
                 flight: Some(&report.facts),
-                heap_over_time: Some(&report.heap),
+                heap_over_time: opened.heap_over_time(),
+                memory_over_time: opened.memory_over_time(),
             },
         }
     }
@@ -224,6 +229,9 @@ fn columns<'a>() -> Columns<'a, RecordingFacts<'a>> {
         .or_null(nulls::NO_HEAP_TREND),
         Column::records(names::COUNTED_CLASSES, heap_columns::class(), |facts: &RecordingFacts<'a>| {
             facts.heap_over_time.map(|heap| heap.classes.as_slice()).unwrap_or_default()
+        }),
+        Column::records(names::MEMORY_OVER_TIME, heap_columns::figure(), |facts: &RecordingFacts<'a>| {
+            facts.memory_over_time.map(|memory| memory.figures.as_slice()).unwrap_or_default()
         }),
         Column::record(names::FLIGHT, flight_columns(), |facts: &RecordingFacts<'a>| facts.flight)
             .or_null(nulls::ONLY_FLIGHT_RECORDER),
@@ -384,6 +392,9 @@ fn lines(facts: &RecordingFacts<'_>) -> Vec<(&'static str, String)> {
         if let Some(heap) = facts.heap_over_time {
             heap_over_time_lines(heap, &mut line);
         }
+        if let Some(memory) = facts.memory_over_time {
+            memory_lines(memory, &mut line);
+        }
         return lines;
     }
     line("monitor dumps", number(recorded.monitor_dumps));
@@ -457,6 +468,32 @@ fn heap_over_time_lines(heap: &HeapOverTime, line: &mut dyn FnMut(&'static str, 
     line("  last", format!("{used} used after the last collection, of {committed} committed"));
     if let Some(limit) = trend.memory_limit_bytes {
         line("  container", format!("memory limit {}", human_bytes(limit)));
+    }
+}
+
+/// Figures about memory that are shown, with their labels.
+const SHOWN_FIGURES: [(MemoryFigure, &str); 5] = [
+    (MemoryFigure::ResidentSet, "resident set"),
+    (MemoryFigure::NativeCommitted, "committed"),
+    (MemoryFigure::DirectUsed, "buffers"),
+    (MemoryFigure::ContainerUsed, "container"),
+    (MemoryFigure::Threads, "live threads"),
+];
+
+fn memory_lines(memory: &MemoryOverTime, line: &mut dyn FnMut(&'static str, String)) {
+    for (figure, label) in SHOWN_FIGURES {
+        let Some(found) = memory.figure(figure) else { continue };
+        let shown = |value: u64| match figure.unit() {
+            FigureUnit::Bytes => human_bytes(value),
+            FigureUnit::Count => group_digits(value),
+        };
+        let [first, last, highest] = [found.first, found.last, found.highest].map(|of| shown(of.value));
+        let growth = found.growth_per_hour.map(|growth| {
+            let sign = if growth < 0 { '-' } else { '+' };
+            format!(", {sign}{} per hour", shown(growth.unsigned_abs()))
+        });
+        let growth = growth.unwrap_or_default();
+        line(label, format!("{first} at first, {last} at last, at most {highest}{growth}"));
     }
 }
 

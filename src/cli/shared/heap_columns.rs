@@ -1,10 +1,11 @@
-//! Columns about the heap over time in a recording of Flight Recorder.
+//! Columns about the heap and the memory over time in a recording of Flight Recorder.
 
 use hprof_query::dictionary::names;
 use hprof_query::recordings::profile::date_of_nanos;
 use hprof_query::recordings::profile::flight::class_counts::ClassOverTime;
 use hprof_query::recordings::profile::flight::heap::Collection;
 use hprof_query::recordings::profile::flight::heap_trend::HeapTrend;
+use hprof_query::recordings::profile::flight::memory_over_time::{FigureOverTime, FigureSample};
 use hprof_report::column::{Column, Columns};
 
 /// Returns the columns for the trend of the heap.
@@ -41,6 +42,34 @@ pub(crate) fn class<'a>() -> Columns<'a, ClassOverTime> {
             .or_null(OUTSIDE),
         Column::new(names::LAST_INSTANCES, |of: &ClassOverTime| of.last.instances.into()),
         Column::new(names::LAST_BYTES, |of: &ClassOverTime| of.last.bytes.into()),
+    ])
+}
+
+/// Returns the columns for a figure about memory over time.
+pub(crate) fn figure<'a>() -> Columns<'a, FigureOverTime> {
+    const OUTSIDE: &str = "the time is out of range";
+    let value = |name, of: fn(&FigureOverTime) -> FigureSample| {
+        Column::new(name, move |figure: &FigureOverTime| of(figure).value.into())
+    };
+    let time = |name, of: fn(&FigureOverTime) -> FigureSample| {
+        Column::new(name, move |figure: &FigureOverTime| date_of_nanos(of(figure).nanos).into())
+            .or_null(OUTSIDE)
+    };
+    Columns::new([
+        Column::new(names::FIGURE, |of: &FigureOverTime| of.figure.name().into()),
+        Column::new(names::CATEGORY, |of: &FigureOverTime| of.category.as_deref().map(str::to_owned).into())
+            .or_null("the figure has no categories"),
+        Column::new(names::EVENT, |of: &FigureOverTime| of.figure.event().into()),
+        Column::new(names::UNIT, |of: &FigureOverTime| of.figure.unit().name().into()),
+        Column::new(names::SAMPLES, |of: &FigureOverTime| of.samples.into()),
+        value(names::FIRST_VALUE, |of| of.first),
+        time(names::FIRST_TIME, |of| of.first),
+        value(names::LAST_VALUE, |of| of.last),
+        time(names::LAST_TIME, |of| of.last),
+        value(names::HIGHEST_VALUE, |of| of.highest),
+        time(names::HIGHEST_TIME, |of| of.highest),
+        Column::new(names::GROWTH_PER_HOUR, |of: &FigureOverTime| of.growth_per_hour.into())
+            .or_null("all samples are of one time"),
     ])
 }
 

@@ -15,6 +15,7 @@ use hprof_query::objects::label::Labels;
 use hprof_query::objects::selection::ThreadPattern;
 use hprof_query::recordings::profile::binary::{self, Want};
 use hprof_query::recordings::profile::flight::heap::HeapOverTime;
+use hprof_query::recordings::profile::flight::memory_over_time::MemoryOverTime;
 use hprof_query::recordings::profile::flight::{
     self, EventCount, FlightFacts, FlightFile, FlightReport, SampleEvent, SampleState, SiteEvent,
 };
@@ -298,6 +299,14 @@ impl RecordedProfile {
     pub(crate) fn heap_over_time(&self) -> Option<&HeapOverTime> {
         match &self.file {
             RecordedFile::Flight { report, .. } => Some(&report.heap),
+            RecordedFile::Binary(_) | RecordedFile::Text { .. } => None,
+        }
+    }
+
+    /// Returns the memory of the process over time; `None` for files that are not recordings of Flight Recorder.
+    pub(crate) fn memory_over_time(&self) -> Option<&MemoryOverTime> {
+        match &self.file {
+            RecordedFile::Flight { report, .. } => Some(&report.memory),
             RecordedFile::Binary(_) | RecordedFile::Text { .. } => None,
         }
     }

@@ -51,7 +51,7 @@ pub struct RankedSite {
     pub rank: u64,
     /// Site with its figures.
     pub site: Site,
-    /// Method of the innermost frame of the site's trace.
+    /// Method of the innermost frame of the site's trace; for native memory, without async-profiler's own functions.
     pub method: Option<String>,
     /// Percentage of the figure by which rows are sorted, to two decimals; otherwise of live bytes, as in the file.
     pub self_percent: f64,
@@ -132,7 +132,11 @@ pub fn sites(sites: &Sites, traces: &Traces, question: &SiteQuery) -> SiteReport
                     (hundredths(figure(site), whole), hundredths(before, whole))
                 }
             };
-            let (site, method) = (site.clone(), traces.method(site.trace));
+            let method = match sites.event {
+                Some(event) if event.is_native() => traces.method_below_hooks(site.trace),
+                _ => traces.method(site.trace),
+            };
+            let site = site.clone();
             RankedSite { rank, site, method, self_percent, accumulated_percent }
         })
         .collect();

@@ -119,6 +119,15 @@ impl FlightWriter {
         Self { bytes, is_compressed, checkpoint: 0 }
     }
 
+    /// Begins a chunk that starts at a time in ticks, which are those of [`FlightWriter::new`].
+    pub fn starting_at(is_compressed: bool, ticks: i64) -> Self {
+        let mut writer = Self::new(is_compressed);
+        let nanos = 1_000_000_000 + (ticks - 100) * 1_000_000;
+        writer.bytes[32..40].copy_from_slice(&nanos.to_be_bytes());
+        writer.bytes[48..56].copy_from_slice(&ticks.to_be_bytes());
+        writer
+    }
+
     /// Writes a number of the header.
     fn state(&mut self, at: usize, value: usize) {
         self.bytes[at..at + 8].copy_from_slice(&count(value).to_be_bytes());

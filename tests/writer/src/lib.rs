@@ -25,6 +25,7 @@ pub mod examples;
 mod expected;
 pub mod flight;
 pub mod flight_leak;
+pub mod flight_native;
 mod heap;
 pub mod hostile_keys;
 mod jdk;

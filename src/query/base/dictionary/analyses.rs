@@ -144,7 +144,7 @@ names! {
     IS_MATCHED: Boolean, "whether a class or place matches the name in the rule; if not, the rule fails unless it is `optional`";
     LIMIT: Float, "the limit that is exceeded; otherwise `max`, or `min` if there is no `max`";
     BOUND: Text, "kind of `limit`: `max` or `min`";
-    UNIT: Text, "unit of `value` and `limit`: `bytes`, `count` or `percent`";
+    UNIT: Text, "unit of `value` and `limit`, or of a figure: `bytes`, `count` or `percent`";
     MESSAGE: Text, "the result as a sentence";
     BASELINE: Text, "the older dump, against which growth is measured";
     PASSED: Integer, "number of rows that passed";

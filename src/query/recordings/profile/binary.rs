@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::events::{MonitorEvent, SampleEvent};
+use super::events::{MonitorEvent, SampleEvent, SiteEvent};
 use super::site_records::{self, CombinedSites};
 use super::{Frame, Origin, Profile, Samples, Sites, StartedThread, ThreadEvent, object_sites, rfc3339};
 use hprof_base::sorting::SortRows;
@@ -34,6 +34,8 @@ pub struct Want {
     pub states: Vec<String>,
     /// Events that are contention; in recordings of Flight Recorder only.
     pub monitors: Option<MonitorEvent>,
+    /// Events that are allocations; in recordings of Flight Recorder only.
+    pub site_event: Option<SiteEvent>,
 }
 
 /// Reads the facts that the profiler recorded.

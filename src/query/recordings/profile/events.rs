@@ -44,6 +44,8 @@ pub enum SiteEvent {
     LiveObjects,
     /// Events of type [`AllocationEvent::Malloc`].
     NativeMemory,
+    /// Events of type [`AllocationEvent::Malloc`] whose memory was not freed, by `profiler.Free`.
+    UnfreedMemory,
 }
 
 /// Type of events that are waits of threads.
@@ -76,8 +78,8 @@ impl SampleEvent {
 }
 
 impl SiteEvent {
-    /// All variants, the preferred one first.
-    pub const ALL: [Self; 4] = [Self::Samples, Self::Buffers, Self::LiveObjects, Self::NativeMemory];
+    /// Variants that are counted by default, the preferred one first.
+    pub const PREFERRED: [Self; 4] = [Self::Samples, Self::Buffers, Self::LiveObjects, Self::NativeMemory];
 
     /// Returns the names of the event types.
     pub const fn name(self) -> &'static str {
@@ -86,16 +88,22 @@ impl SiteEvent {
             Self::Buffers => "jdk.ObjectAllocationInNewTLAB, jdk.ObjectAllocationOutsideTLAB",
             Self::LiveObjects => "profiler.LiveObject",
             Self::NativeMemory => "profiler.Malloc",
+            Self::UnfreedMemory => "profiler.Malloc, profiler.Free",
         }
     }
 
-    /// Returns the types of the events.
+    /// Returns whether the sites are of native memory, which has no class.
+    pub fn is_native(self) -> bool {
+        matches!(self, Self::NativeMemory | Self::UnfreedMemory)
+    }
+
+    /// Returns the types of the events that allocate.
     pub(super) fn events(self) -> &'static [AllocationEvent] {
         match self {
             Self::Samples => &[AllocationEvent::Sample],
             Self::Buffers => &[AllocationEvent::InNewTlab, AllocationEvent::OutsideTlab],
             Self::LiveObjects => &[AllocationEvent::LiveObject],
-            Self::NativeMemory => &[AllocationEvent::Malloc],
+            Self::NativeMemory | Self::UnfreedMemory => &[AllocationEvent::Malloc],
         }
     }
 }

@@ -179,7 +179,20 @@ impl Traces {
         let top = self.frames(self.get(serial)?).next()?;
         Some(top.qualified_method())
     }
+
+    /// Returns class and method of the innermost frame that is not one of async-profiler's functions around `malloc`, which are
+    /// innermost in every stack of native memory.
+    pub fn method_below_hooks(&self, serial: TraceSerial) -> Option<String> {
+        let is_hook =
+            |frame: &&Frame| frame.method.as_deref().is_some_and(|method| MALLOC_HOOKS.contains(&method));
+        let below = self.frames(self.get(serial)?).find(|frame| !is_hook(frame));
+        below.map_or_else(|| self.method(serial), |frame| Some(frame.qualified_method()))
+    }
 }
+
+/// Functions of async-profiler that are called in place of those of the C library (`mallocTracer.cpp`).
+const MALLOC_HOOKS: [&str; 5] =
+    ["malloc_hook", "calloc_hook", "realloc_hook", "posix_memalign_hook", "aligned_alloc_hook"];
 
 static NO_FRAME: Frame = Frame::UNKNOWN;
 

@@ -8,14 +8,16 @@ use rustc_hash::FxHashMap;
 use hprof_jfr::NumberField::{Integer, Key};
 use hprof_jfr::metadata::Class;
 use hprof_jfr::values::{Constant, ConstantNumber};
-use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, NumberFields, Record};
+use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, NumberFields, Record, Recording};
 
-use super::super::events::{AllocationEvent, MonitorEvent, SampleEvent, current_name};
+use super::super::events::{AllocationEvent, MonitorEvent, SampleEvent, SiteEvent, current_name};
 use super::heap::{HeapEventKind, HeapEvents};
+use super::mallocs::{ChunkMallocs, FREE, Malloc, MallocLog};
+use super::memory_over_time::{MemoryEventKind, MemorySums};
 use super::names::{ConstantNames, RecordedThread};
 use super::site_sums::{SiteSums, Sum};
 use super::stacks::{ChunkStacks, ClassTable, NO_STACK, StackIndex, StackTable, chunk_problems};
-use super::{EventCount, FlightJvm};
+use super::{EventCount, FlightJvm, Want};
 
 /// Sums over the events of one chunk.
 #[derive(Debug, Default)]
@@ -45,6 +47,10 @@ pub(super) struct ChunkSums {
     pub(super) left_out_threads: u64,
     /// Events about the heap.
     pub(super) heap: HeapEvents,
+    /// Figures about memory.
+    pub(super) memory: MemorySums,
+    /// Mallocs and frees by address, if they were requested.
+    pub(super) mallocs: ChunkMallocs,
     pub(super) jvm: Option<FlightJvm>,
     pub(super) problems: Vec<String>,
 }
@@ -65,11 +71,20 @@ pub(super) struct ThreadChange {
 enum SumKind {
     Sample(usize),
     Allocation(usize),
+    /// Malloc, which is counted as an allocation and by its address.
+    Malloc(usize),
+    Free,
     Wait(usize),
-    Thread { is_end: bool },
+    Thread {
+        is_end: bool,
+    },
     LostSamples,
     Jvm,
-    Heap(HeapEventKind),
+    /// Event about the heap, about memory, or about both.
+    Heap {
+        heap: Option<HeapEventKind>,
+        memory: Option<MemoryEventKind>,
+    },
 }
 
 /// Fields of events that are counted: stack, thread, class, and two amounts, of which the first that is not 0 counts.
@@ -80,8 +95,18 @@ const NONE: &str = "";
 
 impl SumKind {
     /// Returns the kind of the events of a type, and the names of the fields for the class and the amounts.
-    fn from_class(class: &Class) -> Option<(Self, [&'static str; 3])> {
+    fn from_class(class: &Class, want: &Want) -> Option<(Self, [&'static str; 3])> {
         let name = &*current_name(&class.name);
+        if want.site_event == Some(SiteEvent::UnfreedMemory) {
+            let malloc = AllocationEvent::Malloc;
+            match name {
+                FREE => return Some((Self::Free, ["startTime", "address", NONE])),
+                _ if name == malloc.name() => {
+                    return Some((Self::Malloc(malloc as usize), ["startTime", "address", "size"]));
+                }
+                _ => {}
+            }
+        }
         if let Some(kind) = SampleEvent::ALL.iter().position(|event| event.name() == name) {
             return Some((Self::Sample(kind), ["state", "samples", NONE]));
         }
@@ -101,31 +126,48 @@ impl SumKind {
             "jdk.ThreadEnd" => Self::Thread { is_end: true },
             "jdk.CPUTimeSamplesLost" => return Some((Self::LostSamples, [NONE, "lostSamples", NONE])),
             "jdk.JVMInformation" => Self::Jvm,
-            name => Self::Heap(HeapEventKind::from_event_name(name)?),
+            name => {
+                let (heap, memory) =
+                    (HeapEventKind::from_event_name(name), MemoryEventKind::from_class(class));
+                if heap.is_none() && memory.is_none() {
+                    return None;
+                }
+                Self::Heap { heap, memory }
+            }
         };
         Some((kind, [NONE; 3]))
     }
 }
 
 impl ChunkSums {
-    /// Reads the events of a chunk; if `threads` is set, stacks of different threads are told apart.
-    pub(super) fn read(file: &[u8], span: &ChunkSpan, threads: bool) -> Result<Self, FlightError> {
-        let chunk = Chunk::read_selecting(file, span, |class| SumKind::from_class(class).is_some())?;
+    /// Reads the events of a chunk; if threads are wanted, stacks of different threads are told apart.
+    pub(super) fn read(
+        recording: &Recording<'_>,
+        span: &ChunkSpan,
+        want: &Want,
+    ) -> Result<Self, FlightError> {
+        let file = recording.bytes();
+        let start_nanos = recording.chunks().first().map_or(0, |chunk| chunk.header.start_nanos);
+        let chunk = Chunk::read_selecting(file, span, |class| SumKind::from_class(class, want).is_some())?;
         let mut sums = Self::default();
         let kinds: Vec<Option<(SumKind, SumFields)>> = (chunk.metadata.classes.iter().enumerate())
             .map(|(at, class)| {
-                let (kind, [about, first, second]) = SumKind::from_class(class)?;
+                let (kind, [about, first, second]) = SumKind::from_class(class, want)?;
                 // A sample is taken by another thread. For starts and ends, the thread of the event does not belong to the
                 // stack.
                 let thread = match kind {
                     SumKind::Thread { .. } => NONE,
-                    _ if !threads => NONE,
+                    _ if !want.threads => NONE,
                     _ if class.field("sampledThread").is_some() => "sampledThread",
                     _ => "eventThread",
                 };
-                let amounts = [first, second].map(Integer);
-                let [stack, thread, about] = ["stackTrace", thread, about].map(Key);
-                Some((kind, chunk.numbers(at, [stack, thread, about, amounts[0], amounts[1]])))
+                let [first, second] = [first, second].map(Integer);
+                let [stack, thread] = ["stackTrace", thread].map(Key);
+                let about = match kind {
+                    SumKind::Malloc(_) | SumKind::Free => Integer(about),
+                    _ => Key(about),
+                };
+                Some((kind, chunk.numbers(at, [stack, thread, about, first, second])))
             })
             .collect();
         let mut counting = Counting {
@@ -135,6 +177,8 @@ impl ChunkSums {
             stacks: ChunkStacks::default(),
             classes: ClassTable::default(),
             states: StateTable::default(),
+            mallocs: MallocLog::default(),
+            start_nanos,
             jvm: None,
         };
         chunk.selected_events().for_each(|event| {
@@ -142,7 +186,8 @@ impl ChunkSums {
                 counting.event(*kind, fields, &event);
             }
         });
-        let Counting { stacks, classes, states, names, jvm, .. } = counting;
+        let Counting { stacks, classes, states, mallocs, names, jvm, .. } = counting;
+        sums.mallocs = mallocs.finish(&chunk);
         sums.states = states.names;
         sums.jvm = jvm.map(|fields| jvm_of(&fields));
         sums.lost_stacks = stacks.lost();
@@ -193,6 +238,9 @@ struct Counting<'c, 's> {
     stacks: ChunkStacks,
     classes: ClassTable,
     states: StateTable,
+    mallocs: MallocLog,
+    /// Start of the recording, in nanoseconds since 1970.
+    start_nanos: i64,
     /// Last event that describes the JVM. Only the last one is read, as each can refer to long texts.
     jvm: Option<Record<'c>>,
 }
@@ -219,6 +267,20 @@ impl<'c> Counting<'c, '_> {
                     sums.add(stack, class, Sum { events: 1, amount: bytes });
                 }
             }
+            SumKind::Malloc(kind) => {
+                let [stack, thread, ticks, address, size] = fields.numbers(of);
+                let stack = self.stack(of, stack, thread);
+                let bytes = positive(size).unwrap_or(0);
+                if let Some(sums) = self.sums.allocations.get_mut(kind) {
+                    let class = self.classes.number(None, &mut self.names);
+                    sums.add(stack, class, Sum { events: 1, amount: bytes });
+                }
+                self.mallocs.add(ticks, address, Some(Malloc { bytes, stack }));
+            }
+            SumKind::Free => {
+                let [_, _, ticks, address, _] = fields.numbers(of);
+                self.mallocs.add(ticks, address, None);
+            }
             SumKind::Wait(kind) => {
                 let [stack, thread, class, duration, _] = fields.numbers(of);
                 let (stack, class) = (self.stack(of, stack, thread), self.class(of, class));
@@ -241,7 +303,14 @@ impl<'c> Counting<'c, '_> {
                 let lost = positive(lost).unwrap_or(0);
                 self.sums.lost_samples = self.sums.lost_samples.saturating_add(lost);
             }
-            SumKind::Heap(kind) => self.sums.heap.read(kind, self.chunk, fields, &mut self.names),
+            SumKind::Heap { heap, memory } => {
+                if let Some(kind) = memory {
+                    self.sums.memory.read(kind, self.start_nanos, (self.chunk, fields), &mut self.names);
+                }
+                if let Some(kind) = heap {
+                    self.sums.heap.read(kind, self.chunk, fields, &mut self.names);
+                }
+            }
             SumKind::Jvm => self.jvm = Some(*fields),
         }
     }

@@ -17,6 +17,8 @@ use super::super::events::{
 use super::super::traces::StoredFrames;
 use super::chunk_sums::{ChunkSums, StateNumber, ThreadChange};
 use super::heap::Collecting;
+use super::mallocs::OpenMallocs;
+use super::memory_over_time::MemorySums;
 use super::site_sums::{SiteSums, Sum};
 use super::stacks::Stack;
 use super::{EventCount, FlightFacts, FlightReport, SampleState, WaitTotal, Want, rounded_ms};
@@ -64,9 +66,16 @@ pub(super) struct MergedChunks {
     left_out_threads: u64,
     counts: HashMap<Arc<str>, (u64, u64)>,
     heap: Collecting,
+    memory: MemorySums,
+    mallocs: OpenMallocs,
 }
 
 impl MergedChunks {
+    /// Creates sums for the chunks of a recording, before any of them is added.
+    pub(super) fn new(chunks: &[ChunkSpan]) -> Self {
+        Self { mallocs: OpenMallocs::new(chunks), ..Self::default() }
+    }
+
     /// Adds the sums of the next chunk.
     pub(super) fn add(&mut self, span: &ChunkSpan, sums: Result<ChunkSums, FlightError>) {
         let (header, facts) = (&span.header, &mut self.facts);
@@ -124,6 +133,8 @@ impl MergedChunks {
         }
         self.stack_threads.extend(sums.stack_threads);
         self.heap.add_all(sums.heap);
+        self.memory.add_all(sums.memory);
+        self.mallocs.add(header.start_nanos, sums.mallocs, serial);
         for change in sums.threads {
             let trace = serial(change.stack);
             self.thread(change, trace);
@@ -202,6 +213,8 @@ impl MergedChunks {
         self.facts.events.sort_rows_by(|a, b| b.events.cmp(&a.events).then_with(|| a.name.cmp(&b.name)));
         let heap = std::mem::take(&mut self.heap).finish();
         heap.problem().into_iter().for_each(|problem| self.facts.problem(problem));
+        let memory = std::mem::take(&mut self.memory).finish();
+        memory.problem().into_iter().for_each(|problem| self.facts.problem(problem));
         if self.left_out_threads > 0 {
             let left_out = group_digits(self.left_out_threads);
             self.facts.problem(format!("too many starts and ends of threads: {left_out} were skipped"));
@@ -211,11 +224,14 @@ impl MergedChunks {
         self.facts.waits = self.wait_totals();
         let mut samples = self.samples(want.samples);
         let contention = self.contention(want.monitors);
-        let mut sites: VecDeque<Sites> =
-            SiteEvent::ALL.into_iter().filter_map(|event| self.sites(event)).collect();
-        if !want.sites {
-            sites.clear();
-        }
+        let unfreed = want.site_event.filter(|event| *event == SiteEvent::UnfreedMemory);
+        let unfreed = unfreed.map(|_| std::mem::take(&mut self.mallocs).finish());
+        let mut sites: VecDeque<Sites> = match (want.site_event, &unfreed) {
+            _ if !want.sites => VecDeque::new(),
+            (_, Some((_, sums))) => self.sites_of(SiteEvent::UnfreedMemory, sums).into_iter().collect(),
+            (Some(event), None) => self.sites(event).into_iter().collect(),
+            (None, None) => SiteEvent::PREFERRED.into_iter().filter_map(|event| self.sites(event)).collect(),
+        };
         if want.threads {
             let mut others: Vec<(u32, Arc<str>)> = self.stack_threads.into_iter().collect();
             others.sort_unstable();
@@ -241,6 +257,8 @@ impl MergedChunks {
             other_samples: samples.into(),
             other_sites: sites.into(),
             heap,
+            memory,
+            unfreed: unfreed.map(|(facts, _)| facts),
         }
     }
 
@@ -369,14 +387,19 @@ impl MergedChunks {
         let mut sums = SiteSums::default();
         for (trace, class, sum) in kinds.flat_map(SiteSums::iter) {
             // Native memory has no class.
-            let class = if event == SiteEvent::NativeMemory { u32::MAX } else { class };
+            let class = if event.is_native() { u32::MAX } else { class };
             sums.add(trace, class, *sum);
         }
+        self.sites_of(event, &sums)
+    }
+
+    /// Returns allocation sites with these sums, if there are any.
+    fn sites_of(&self, event: SiteEvent, sums: &SiteSums) -> Option<Sites> {
         if sums.is_empty() {
             return None;
         }
         let site = |(trace, class, sum): (u32, u32, &Sum)| Site {
-            class: if event == SiteEvent::NativeMemory { NATIVE_MEMORY.into() } else { self.class(class) },
+            class: if event.is_native() { NATIVE_MEMORY.into() } else { self.class(class) },
             trace: TraceSerial(trace),
             allocated_bytes: sum.amount,
             samples: sum.events,

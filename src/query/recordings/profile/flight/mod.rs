@@ -11,6 +11,8 @@ mod file;
 pub mod heap;
 pub mod heap_trend;
 mod in_order;
+pub mod mallocs;
+pub mod memory_over_time;
 mod merge;
 mod names;
 pub mod rows;
@@ -32,6 +34,8 @@ pub use file::FlightFile;
 use chunk_sums::ChunkSums;
 use heap::HeapOverTime;
 use in_order::map_in_order;
+use mallocs::UnfreedMemory;
+use memory_over_time::MemoryOverTime;
 use merge::MergedChunks;
 
 /// Maximum number of damaged regions that are described.
@@ -50,8 +54,12 @@ pub struct FlightReport {
     pub other_samples: Vec<Samples>,
     /// Heap over time.
     pub heap: HeapOverTime,
+    /// Memory of the process over time.
+    pub memory: MemoryOverTime,
     /// Allocation sites from the alternative event types, which are not in the profile.
     pub other_sites: Vec<Sites>,
+    /// Mallocs and frees, if the allocation sites are those of memory that was not freed.
+    pub unfreed: Option<UnfreedMemory>,
 }
 
 /// Facts about a recording that are not in its profile.
@@ -174,15 +182,14 @@ fn rounded_ms(nanos: u64) -> i64 {
 
 /// Reads a recording. `unpack_error` is the error that ended the unpacking of a compressed recording early.
 pub fn read(recording: &Recording<'_>, unpack_error: Option<&str>, want: Want) -> FlightReport {
-    let mut merged = MergedChunks::default();
+    let mut merged = MergedChunks::new(recording.chunks());
     if let Some(error) = unpack_error {
         merged.facts.problem(error);
     }
     for problem in recording.problems() {
         merged.facts.problem(problem);
     }
-    let threads = want.threads;
-    let read = |span: &ChunkSpan| ChunkSums::read(recording.bytes(), span, threads);
+    let read = |span: &ChunkSpan| ChunkSums::read(recording, span, &want);
     map_in_order(recording.chunks(), read, |span, sums| merged.add(span, sums));
     merged.finish(want)
 }

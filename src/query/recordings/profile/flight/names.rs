@@ -11,8 +11,8 @@ use super::constants::ConstantMap;
 /// Maximum length of a name in bytes, as in class files (JVMS 4.4.7). Longer names are truncated.
 pub(super) const MAX_NAME: usize = 0xffff;
 
-/// Maximum length of the name of a state in bytes. Longer names are truncated.
-const MAX_STATE: usize = 64;
+/// Maximum length of the name of a state or category in bytes. Longer names are truncated.
+const MAX_WORD: usize = 64;
 
 /// Names of a method's class and of the method.
 pub(super) type MethodName = (Option<Arc<str>>, Option<Arc<str>>);
@@ -52,7 +52,8 @@ pub(super) struct ConstantNames {
     threads: ConstantMap<Arc<RecordedThread>>,
     groups: ConstantMap<GroupName>,
     group_names: ConstantMap<Option<Arc<str>>>,
-    states: ConstantMap<Option<Arc<str>>>,
+    /// Names of states and categories.
+    words: ConstantMap<Option<Arc<str>>>,
     budget: NameBudget,
 }
 
@@ -75,7 +76,7 @@ impl ConstantNames {
             threads: ConstantMap::default(),
             groups: ConstantMap::default(),
             group_names: ConstantMap::default(),
-            states: ConstantMap::default(),
+            words: ConstantMap::default(),
             budget: NameBudget { left: max_bytes, left_out: 0 },
         }
     }
@@ -106,15 +107,21 @@ impl ConstantNames {
 
     /// Returns the name of the state of a sampled thread, such as `STATE_RUNNABLE`.
     pub(super) fn state(&mut self, state: Constant<'_>) -> Option<Arc<str>> {
-        if let Some(known) = self.states.get(&state) {
+        self.word(state, "name")
+    }
+
+    /// Returns the name of a constant such as a state or a category, which is in this field. A type of constants has one such
+    /// field.
+    pub(super) fn word(&mut self, constant: Constant<'_>, field: &str) -> Option<Arc<str>> {
+        if let Some(known) = self.words.get(&constant) {
             return known.clone();
         }
-        let name = state.record().and_then(|state| self.text(&state, "name"));
-        let name = name.map(|name| match name.get(..MAX_STATE) {
+        let name = constant.record().and_then(|constant| self.text(&constant, field));
+        let name = name.map(|name| match name.get(..MAX_WORD) {
             Some(start) => start.into(),
             None => name,
         });
-        self.states.insert(&state, name.clone());
+        self.words.insert(&constant, name.clone());
         name
     }
 

@@ -121,7 +121,7 @@ fn classes_that_the_chunk_does_not_contain_are_one() {
     let bytes = made.finish();
     let recording = Recording::new(&bytes).unwrap();
     let [span] = recording.chunks() else { panic!("{:?}", recording.chunks()) };
-    let sums = ChunkSums::read(&bytes, span, Default::default()).unwrap();
+    let sums = ChunkSums::read(&recording, span, &super::super::Want::default()).unwrap();
     let sites: Vec<_> =
         sums.allocations.iter().flat_map(SiteSums::iter).map(|(.., sum)| sum.events).collect();
     assert_eq!((sums.classes.len(), &sites[..]), (1, &[5][..]));
