@@ -5,6 +5,7 @@ use hprof_memory::ledger::LedgerRow;
 use hprof_report::value::list;
 
 use crate::cli::prelude::*;
+use crate::cli::shared::heap_columns;
 
 use super::{MemorySource, words};
 
@@ -69,6 +70,9 @@ pub(super) fn summary_columns() -> Columns<'static, MemorySource> {
             .or_null(NO_PROCESS),
         Column::new(names::IS_TRACKING, |source: &MemorySource| {
             source.sources().native_memory.is_some().into()
+        }),
+        Column::records(names::MEMORY_OVER_TIME, heap_columns::figure(), |source: &MemorySource| {
+            source.over_time().map(|memory| memory.figures.as_slice()).unwrap_or_default()
         }),
         Column::record(names::CGROUP, group_columns(), |source: &MemorySource| {
             source.sources().cgroup.clone()

@@ -61,7 +61,7 @@ pub(super) fn run(cx: &RunContext, args: &MemoryArgs) -> anyhow::Result<Outcome>
     }
     let mut source = MemorySource::new(place.name().to_owned());
     source.saved = SavedMemory::new(pid, row.main_class, sources);
-    source.add_heap(cx, args)?;
+    source.add_files(cx, args)?;
     drop(machine);
     if let Some(path) = &args.save {
         source.saved.write(path)?;

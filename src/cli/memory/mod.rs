@@ -12,8 +12,11 @@ mod words;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anyhow::Context;
+
 use hprof_memory::mappings::Mappings;
 use hprof_memory::{Ledger, Sources};
+use hprof_query::recordings::profile::flight::memory_over_time::MemoryOverTime;
 use hprof_report::json::DumpHeader;
 
 #[cfg(target_os = "linux")]
@@ -21,6 +24,7 @@ use crate::cli::capture::via::ViaArgs;
 use crate::cli::prelude::*;
 use crate::cli::shared::durations::duration;
 use crate::cli::shared::hiding;
+use crate::cli::shared::recording::{RecordedInput, RecordedProfile};
 
 use saved::SavedMemory;
 
@@ -68,6 +72,10 @@ pub(crate) struct MemoryArgs {
     /// Output of `jcmd PID VM.native_memory`
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
     nmt: Option<PathBuf>,
+
+    /// Recording of Flight Recorder (.jfr) of the same process: shows how its memory went over time
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
+    recording: Option<PathBuf>,
 
     /// Write what was read about the process to FILE, for `memory FILE` and --process
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Output")]
@@ -130,6 +138,7 @@ struct MemorySource {
     ledger: Ledger,
     /// Shallow size of the heap in a dump, if there is no process.
     dump_bytes: Option<u64>,
+    recorded: Option<RecordedProfile>,
     is_damaged: bool,
 }
 
@@ -161,7 +170,7 @@ pub(crate) fn run(cx: &RunContext, args: &MemoryArgs) -> anyhow::Result<Outcome>
     if let Some(nmt) = &args.nmt {
         source.saved.sources.native_memory = Some(saved::native_memory(nmt)?);
     }
-    source.add_heap(cx, args)?;
+    source.add_files(cx, args)?;
     source.show(cx, args)
 }
 
@@ -169,6 +178,10 @@ impl MemoryArgs {
     /// Reads a saved file, a copy of smaps, or a dump with what is given beside it.
     fn read_file(&self, cx: &RunContext, path: &Path) -> anyhow::Result<MemorySource> {
         let mut source = MemorySource::new(path.display().to_string());
+        if let Some(recorded) = RecordedInput::open_heap_of_flight(cx, &self.input)? {
+            source.add_recording(recorded);
+            return Ok(source);
+        }
         let beside = self.process.path().or(self.smaps.as_deref());
         if let Some(saved) = saved::read(path)? {
             anyhow::ensure!(
@@ -215,6 +228,7 @@ impl MemorySource {
             saved: SavedMemory::default(),
             ledger: Ledger::default(),
             dump_bytes: None,
+            recorded: None,
             is_damaged: false,
         }
     }
@@ -233,14 +247,29 @@ impl MemorySource {
         self.sources().mappings.as_ref().map(Mappings::hugetlb_bytes)
     }
 
-    /// Adds the buffers in the dump of `--dump`.
-    fn add_heap(&mut self, cx: &RunContext, args: &MemoryArgs) -> anyhow::Result<()> {
+    /// Adds the buffers in the dump of `--dump`, and the recording.
+    fn add_files(&mut self, cx: &RunContext, args: &MemoryArgs) -> anyhow::Result<()> {
         if let Some(path) = &args.heap {
             let found = buffers::read(cx, &args.input.with_dump(path))?;
             self.is_damaged |= found.is_damaged;
             self.saved.sources.buffers = Some(found.buffers);
         }
+        if let Some(path) = &args.recording {
+            let recorded = RecordedInput::open_heap_of_flight(cx, &args.input.with_dump(path))?;
+            let not_one = || format!("{} is not a recording of Flight Recorder", path.display());
+            self.add_recording(recorded.with_context(not_one)?);
+        }
         Ok(())
+    }
+
+    fn add_recording(&mut self, recorded: RecordedProfile) {
+        self.is_damaged |= recorded.is_damaged();
+        self.recorded = Some(recorded);
+    }
+
+    /// Returns the memory of the process over time, if there is a recording.
+    fn over_time(&self) -> Option<&MemoryOverTime> {
+        self.recorded.as_ref().and_then(RecordedProfile::memory_over_time)
     }
 
     /// Computes the ledger and shows it.
@@ -252,9 +281,10 @@ impl MemorySource {
         let lines_above = words::lines(&self);
         let lines_below = words::totals(&self);
         let rows = self.ledger.rows.clone();
-        let has_rows = !rows.is_empty();
+        let has_rows = !rows.is_empty() || self.over_time().is_some_and(|memory| !memory.figures.is_empty());
         let mut answer = Answer::new(columns::columns(), rows)
             .with_summary(&columns::summary_columns(), &self)
+            .if_empty(NoRows::Nothing)
             .with_section_above(Section::Text(lines_above.join("\n")));
         if !lines_below.is_empty() {
             answer = answer.with_section_below(Section::Text(lines_below.join("\n")));

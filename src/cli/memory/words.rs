@@ -7,6 +7,7 @@ use hprof_memory::ledger::{LedgerRow, MemoryKind};
 use hprof_report::number::format_count;
 
 use crate::cli::prelude::*;
+use crate::cli::shared::heap_columns;
 
 use super::MemorySource;
 
@@ -53,7 +54,12 @@ pub(super) fn advice_lines(source: &MemorySource) -> Vec<String> {
 /// Returns the first sentence.
 pub(super) fn sentence(source: &MemorySource) -> String {
     let ledger = &source.ledger;
-    let Some(process) = ledger.process_bytes else { return dump_sentence(source) };
+    let Some(process) = ledger.process_bytes else {
+        return match source.dump_bytes {
+            Some(heap) => dump_sentence(source, heap),
+            None => recording_sentence(source),
+        };
+    };
     let limited = source.sources().cgroup.as_ref().filter(|group| group.limit_bytes.is_some());
     let head = match limited.and_then(|group| group.current_bytes.zip(group.limit_bytes)) {
         Some((current, limit)) => format!("{} of {}", human_bytes(current), human_bytes(limit)),
@@ -142,17 +148,27 @@ fn group_parts(group: &Cgroup, process: u64) -> Vec<String> {
     parts
 }
 
-/// Returns the sentence about a dump without its process.
-fn dump_sentence(source: &MemorySource) -> String {
-    let heap =
-        source.dump_bytes.map(|bytes| format!("{} of reachable objects in the heap", human_bytes(bytes)));
+/// Returns the sentence about a dump without its process; `heap` is the size of its reachable objects.
+fn dump_sentence(source: &MemorySource, heap: u64) -> String {
+    let heap = format!("{} of reachable objects in the heap", human_bytes(heap));
     let rows = source.ledger.rows.iter().filter_map(|row| {
         let bytes = row.committed_bytes.filter(|bytes| *bytes > 0)?;
         Some(row_text(bytes, row))
     });
     let threads = source.sources().threads.map(|threads| format_count(threads, "thread"));
-    let parts: Vec<String> = heap.into_iter().chain(rows).chain(threads).collect();
+    let parts: Vec<String> = std::iter::once(heap).chain(rows).chain(threads).collect();
     format!("{}; a dump says nothing about the rest of the process", parts.join(", "))
+}
+
+/// Returns the sentence about a recording without its process.
+fn recording_sentence(source: &MemorySource) -> String {
+    let figures = source.over_time().map(heap_columns::figure_lines).unwrap_or_default();
+    match figures.first() {
+        Some((label, text)) => format!("{label}: {text}"),
+        None => "the recording has no events about the memory of the process: jdk.ResidentSetSize and \
+                 jdk.NativeMemoryUsage are of JDK 20 and later"
+            .to_owned(),
+    }
 }
 
 fn advice_text(advice: Advice) -> String {
@@ -221,6 +237,9 @@ pub(super) fn totals(source: &MemorySource) -> Vec<String> {
             line.extend(bytes.map(|bytes| format!(", {name} {}", human_bytes(bytes))));
         }
         lines.push(line);
+    }
+    for (label, text) in source.over_time().map(heap_columns::figure_lines).unwrap_or_default() {
+        lines.push(format!("over time    {label}: {text}"));
     }
     if let Some(group) = &sources.cgroup {
         let parts = [

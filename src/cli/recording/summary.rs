@@ -12,7 +12,7 @@ use hprof_query::histogram::objects_by_kind;
 use hprof_query::recordings::profile::Profile;
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight::heap::HeapOverTime;
-use hprof_query::recordings::profile::flight::memory_over_time::{FigureUnit, MemoryFigure, MemoryOverTime};
+use hprof_query::recordings::profile::flight::memory_over_time::MemoryOverTime;
 use hprof_query::recordings::profile::flight::{
     EventCount, FlightFacts, FlightJvm, MonitorEvent, SampleEvent,
 };
@@ -393,7 +393,7 @@ fn lines(facts: &RecordingFacts<'_>) -> Vec<(&'static str, String)> {
             heap_over_time_lines(heap, &mut line);
         }
         if let Some(memory) = facts.memory_over_time {
-            memory_lines(memory, &mut line);
+            heap_columns::figure_lines(memory).into_iter().for_each(|(label, text)| line(label, text));
         }
         return lines;
     }
@@ -468,32 +468,6 @@ fn heap_over_time_lines(heap: &HeapOverTime, line: &mut dyn FnMut(&'static str, 
     line("  last", format!("{used} used after the last collection, of {committed} committed"));
     if let Some(limit) = trend.memory_limit_bytes {
         line("  container", format!("memory limit {}", human_bytes(limit)));
-    }
-}
-
-/// Figures about memory that are shown, with their labels.
-const SHOWN_FIGURES: [(MemoryFigure, &str); 5] = [
-    (MemoryFigure::ResidentSet, "resident set"),
-    (MemoryFigure::NativeCommitted, "committed"),
-    (MemoryFigure::DirectUsed, "buffers"),
-    (MemoryFigure::ContainerUsed, "container"),
-    (MemoryFigure::Threads, "live threads"),
-];
-
-fn memory_lines(memory: &MemoryOverTime, line: &mut dyn FnMut(&'static str, String)) {
-    for (figure, label) in SHOWN_FIGURES {
-        let Some(found) = memory.figure(figure) else { continue };
-        let shown = |value: u64| match figure.unit() {
-            FigureUnit::Bytes => human_bytes(value),
-            FigureUnit::Count => group_digits(value),
-        };
-        let [first, last, highest] = [found.first, found.last, found.highest].map(|of| shown(of.value));
-        let growth = found.growth_per_hour.map(|growth| {
-            let sign = if growth < 0 { '-' } else { '+' };
-            format!(", {sign}{} per hour", shown(growth.unsigned_abs()))
-        });
-        let growth = growth.unwrap_or_default();
-        line(label, format!("{first} at first, {last} at last, at most {highest}{growth}"));
     }
 }
 

@@ -5,8 +5,11 @@ use hprof_query::recordings::profile::date_of_nanos;
 use hprof_query::recordings::profile::flight::class_counts::ClassOverTime;
 use hprof_query::recordings::profile::flight::heap::Collection;
 use hprof_query::recordings::profile::flight::heap_trend::HeapTrend;
-use hprof_query::recordings::profile::flight::memory_over_time::{FigureOverTime, FigureSample};
+use hprof_query::recordings::profile::flight::memory_over_time::{
+    FigureOverTime, FigureSample, FigureUnit, MemoryFigure, MemoryOverTime,
+};
 use hprof_report::column::{Column, Columns};
+use hprof_report::number::{group_digits, human_bytes};
 
 /// Returns the columns for the trend of the heap.
 pub(crate) fn heap_trend<'a>() -> Columns<'a, HeapTrend> {
@@ -95,4 +98,33 @@ pub(crate) fn collection<'a>() -> Columns<'a, Collection> {
         Column::new(names::COMMITTED_BYTES, |of: &Collection| of.committed_bytes.into()),
         Column::new(names::METASPACE_BYTES, |of: &Collection| of.metaspace_bytes.into()).or_null(none),
     ])
+}
+
+/// Figures about memory that are shown, with their labels.
+const SHOWN_FIGURES: [(MemoryFigure, &str); 5] = [
+    (MemoryFigure::ResidentSet, "resident set"),
+    (MemoryFigure::NativeCommitted, "committed"),
+    (MemoryFigure::DirectUsed, "buffers"),
+    (MemoryFigure::ContainerUsed, "container"),
+    (MemoryFigure::Threads, "live threads"),
+];
+
+/// Returns the most important figures about memory over time for people: label and text.
+pub(crate) fn figure_lines(memory: &MemoryOverTime) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    for (figure, label) in SHOWN_FIGURES {
+        let Some(found) = memory.figure(figure) else { continue };
+        let shown = |value: u64| match figure.unit() {
+            FigureUnit::Bytes => human_bytes(value),
+            FigureUnit::Count => group_digits(value),
+        };
+        let [first, last, highest] = [found.first, found.last, found.highest].map(|of| shown(of.value));
+        let growth = found.growth_per_hour.map(|growth| {
+            let sign = if growth < 0 { '-' } else { '+' };
+            format!(", {sign}{} per hour", shown(growth.unsigned_abs()))
+        });
+        let growth = growth.unwrap_or_default();
+        lines.push((label, format!("{first} at first, {last} at last, at most {highest}{growth}")));
+    }
+    lines
 }
