@@ -156,9 +156,9 @@ fn number_after_space(text: &[u8]) -> Option<(u64, &[u8])> {
 fn leading_number(text: &[u8]) -> Option<(u64, &[u8])> {
     let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at_checked(end)?;
-    let number = digits
-        .iter()
-        .fold(0u64, |number, digit| number.saturating_mul(10).saturating_add(u64::from(digit.wrapping_sub(b'0'))));
+    let number = digits.iter().fold(0u64, |number, digit| {
+        number.saturating_mul(10).saturating_add(u64::from(digit.wrapping_sub(b'0')))
+    });
     (!digits.is_empty()).then_some((number, rest))
 }
 
@@ -181,7 +181,10 @@ mod tests {
             ("  10:  1  24  Test$a name (app@1)", class("Test$a name", 1, 24)),
             ("  10:  1  24  f()", class("f()", 1, 24)),
             ("9: 99999999999999999999999 1 A", class("A", u64::MAX, 1)),
-            ("Total         40000        1900000", HistogramLine::Total { instances: 40_000, bytes: 1_900_000 }),
+            (
+                "Total         40000        1900000",
+                HistogramLine::Total { instances: 40_000, bytes: 1_900_000 },
+            ),
             ("Total : \t 4 \t 5", HistogramLine::Total { instances: 4, bytes: 5 }),
             ("4711:", HistogramLine::Process(4711)),
             (" num     #instances         #bytes  class name (module)", HistogramLine::Heading),

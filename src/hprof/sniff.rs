@@ -175,7 +175,10 @@ mod tests {
             (b"\n1\n2\n3\n4\nnum \t#instances\t#bytes\tClass description\n", FileKind::ClassHistogram),
             (b" 17: 3 72 A\n 18: 3 72 B\n 19: 3", FileKind::ClassHistogram),
             (b" 17: 3 72 A\n 18: 3 72 B", FileKind::Text),
-            (b"# class histogram pid=4711\n4711:\n num #instances #bytes class name\n", FileKind::ClassHistogram),
+            (
+                b"# class histogram pid=4711\n4711:\n num #instances #bytes class name\n",
+                FileKind::ClassHistogram,
+            ),
             (b"JAVA PROFILE 1.0.1, created Fri Feb  6", FileKind::HprofText),
             (b"count callee caller time\n1 a.b()V", FileKind::HprofText),
             (b"\xef\xbb\xbf\r\nTRACE 5:\r\n", FileKind::HprofText),

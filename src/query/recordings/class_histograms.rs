@@ -86,7 +86,10 @@ impl HistogramFacts {
                 PROCESS => facts.process = value.parse().ok(),
                 TIME => facts.created_ms = milliseconds(value).unwrap_or(0),
                 HEAP_MAX => facts.heap_max_bytes = value.parse().ok(),
-                OBJECTS => facts.is_collected = [ALL, REACHABLE].iter().position(|known| *known == value).map(|at| at == 1),
+                OBJECTS => {
+                    facts.is_collected =
+                        [ALL, REACHABLE].iter().position(|known| *known == value).map(|at| at == 1)
+                }
                 _ => {}
             }
         }
@@ -211,7 +214,10 @@ mod tests {
         let [one] = &found[..] else { panic!("{found:?}") };
         let names: Vec<&str> = one.heap.classes.iter().map(|class| class.name.as_str()).collect();
         assert_eq!(names, ["byte[]", "java.lang.String[]", "a.B$$Lambda/0x01"]);
-        assert_eq!((one.facts.process, one.total, one.is_damaged()), (Some(4711), Some((8314, 383_480)), false));
+        assert_eq!(
+            (one.facts.process, one.total, one.is_damaged()),
+            (Some(4711), Some((8314, 383_480)), false)
+        );
         assert_eq!((one.heap_bytes(), others.count), (383_480, 0));
     }
 
