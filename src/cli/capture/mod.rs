@@ -5,10 +5,10 @@ pub(crate) mod dump;
 pub(crate) mod jvms;
 mod plan;
 mod redaction;
-mod via;
 
 use std::time::Duration;
 
+use crate::cli::jvm::via;
 use hprof_capture::VmKind;
 
 /// Returns the name of a kind of virtual machine.

@@ -92,9 +92,9 @@ impl Round {
 
 /// Computes the growth of classes or packages over rounds, the oldest first. `least` overrides the minimum change from the first
 /// round to the last.
-pub fn rounds(rounds: &[Round], origin: RoundsOrigin, which: TrendFilter, least: Option<u64>) -> RoundsTrend {
+pub fn rounds(rounds: &[&Round], origin: RoundsOrigin, which: TrendFilter, least: Option<u64>) -> RoundsTrend {
     let verdict = verdict(rounds);
-    let smallest = rounds.iter().map(Round::heap_bytes).min().unwrap_or(0);
+    let smallest = rounds.iter().map(|round| round.heap_bytes()).min().unwrap_or(0);
     let bytes = least.unwrap_or_else(|| smallest.div_ceil(LEAST_PART).max(LEAST_BYTES)).max(1);
     let least = Least { growing: bytes, others: bytes };
     let times = times(rounds);
@@ -125,7 +125,7 @@ pub fn grew_most<'r>(from: &Round, to: &'r Round) -> Option<(&'r super::classes:
     most.filter(|(_, bytes)| *bytes > 0)
 }
 
-fn verdict(rounds: &[Round]) -> RoundsVerdict {
+fn verdict(rounds: &[&Round]) -> RoundsVerdict {
     if rounds.len() < MIN_ROUNDS {
         return RoundsVerdict::TooFew;
     }
@@ -143,9 +143,9 @@ fn verdict(rounds: &[Round]) -> RoundsVerdict {
 
 /// Returns the times of the rounds in milliseconds since the first one, or their numbers if not all times are known.
 #[allow(clippy::cast_precision_loss)]
-fn times(rounds: &[Round]) -> Vec<f64> {
+fn times(rounds: &[&Round]) -> Vec<f64> {
     let first = rounds.first().map_or(0, |round| round.created_ms);
-    let ascends = |pair: &[Round]| matches!(pair, [old, new] if old.created_ms < new.created_ms);
+    let ascends = |pair: &[&Round]| matches!(pair, [old, new] if old.created_ms < new.created_ms);
     if first > 0 && rounds.windows(2).all(ascends) {
         rounds.iter().map(|round| round.created_ms.saturating_sub(first) as f64).collect()
     } else {
@@ -185,7 +185,7 @@ fn is_beyond_chance(times: &[f64], figures: &[u64]) -> bool {
 
 /// Computes the time until the heap is full at the joint rate of the growing rows.
 #[allow(clippy::cast_precision_loss)]
-fn hours_until_full(rounds: &[Round], rows: &[TrendRow]) -> Option<f64> {
+fn hours_until_full(rounds: &[&Round], rows: &[TrendRow]) -> Option<f64> {
     const HOUR_MS: f64 = 3_600_000.0;
     let last = rounds.last()?;
     let max = last.heap_max_bytes?;
@@ -256,9 +256,10 @@ mod tests {
             ("Stopped", &[MIB, 20 * MIB, 40 * MIB, 60 * MIB, 60 * MIB]),
             ("Tiny", &[1000, 1100, 1200, 1300, 1400]),
         ]);
-        let trend = rounds(&found, RoundsOrigin::Series, TrendFilter::Growing, None);
+        let trend =
+            rounds(&found.iter().collect::<Vec<_>>(), RoundsOrigin::Series, TrendFilter::Growing, None);
         assert_eq!((names(&trend), trend.verdict), (vec!["Leak"], RoundsVerdict::Judged));
-        let all = rounds(&found, RoundsOrigin::Series, TrendFilter::All, None);
+        let all = rounds(&found.iter().collect::<Vec<_>>(), RoundsOrigin::Series, TrendFilter::All, None);
         assert_eq!(names(&all), ["Leak", "Chance", "Stopped", "Noise"]);
         // 172,000 bytes in 10 s, with 154 MB besides: 1 GiB is full in 15 hours.
         let hours = trend.hours_until_full.unwrap();
@@ -272,23 +273,42 @@ mod tests {
             ("B", &[MIB, 3 * MIB, 5 * MIB, 7 * MIB, 9 * MIB]),
         ];
         let mut found = made(&garbage);
-        let trend = rounds(&found, RoundsOrigin::Series, TrendFilter::Growing, None);
+        let trend =
+            rounds(&found.iter().collect::<Vec<_>>(), RoundsOrigin::Series, TrendFilter::Growing, None);
         assert_eq!((names(&trend), trend.verdict), (vec![], RoundsVerdict::NoCollection));
         // A class that is not shown shrank.
         let other = made(&[("C", &[MIB, MIB, 16, 32, 64])]);
         for (round, other) in found.iter_mut().zip(other) {
             round.all = Some(other.census);
         }
-        assert_eq!(names(&rounds(&found, RoundsOrigin::Series, TrendFilter::Growing, None)), ["B", "A"]);
+        assert_eq!(
+            names(&rounds(
+                &found.iter().collect::<Vec<_>>(),
+                RoundsOrigin::Series,
+                TrendFilter::Growing,
+                None
+            )),
+            ["B", "A"]
+        );
         found.iter_mut().for_each(|round| (round.all, round.is_collected) = (None, true));
-        assert_eq!(names(&rounds(&found, RoundsOrigin::Series, TrendFilter::Growing, None)), ["B", "A"]);
+        assert_eq!(
+            names(&rounds(
+                &found.iter().collect::<Vec<_>>(),
+                RoundsOrigin::Series,
+                TrendFilter::Growing,
+                None
+            )),
+            ["B", "A"]
+        );
     }
 
     #[test]
     fn few_rounds_are_compared_only_if_they_were_chosen() {
         let found = made(&[("A", &[MIB, 2 * MIB, 4 * MIB])]);
-        let series = rounds(&found, RoundsOrigin::Series, TrendFilter::Growing, None);
-        let chosen = rounds(&found, RoundsOrigin::Chosen, TrendFilter::Growing, None);
+        let series =
+            rounds(&found.iter().collect::<Vec<_>>(), RoundsOrigin::Series, TrendFilter::Growing, None);
+        let chosen =
+            rounds(&found.iter().collect::<Vec<_>>(), RoundsOrigin::Chosen, TrendFilter::Growing, None);
         assert_eq!((names(&series), names(&chosen)), (vec![], vec!["A"]));
         assert_eq!((series.verdict, chosen.verdict), (RoundsVerdict::TooFew, RoundsVerdict::TooFew));
         assert!(rounds(&[], RoundsOrigin::Series, TrendFilter::All, None).rows.is_empty());
@@ -300,7 +320,13 @@ mod tests {
         let other: Vec<u64> = (0..8).map(|at| if at % 2 == 0 { MIB } else { 32 }).collect();
         let named = |count: usize| {
             let found = made(&[("A", &bytes[..count]), ("B", &other[..count])]);
-            names(&rounds(&found, RoundsOrigin::Series, TrendFilter::Growing, None)).len()
+            names(&rounds(
+                &found.iter().collect::<Vec<_>>(),
+                RoundsOrigin::Series,
+                TrendFilter::Growing,
+                None,
+            ))
+            .len()
         };
         assert_eq!((named(5), named(8)), (0, 1));
     }
@@ -311,7 +337,8 @@ mod tests {
             ("A", &[0, u64::MAX / 4, u64::MAX / 3, u64::MAX / 2, u64::MAX - 1]),
             ("B", &[1, 0, 0, 0, 0]),
         ]);
-        let trend = rounds(&found, RoundsOrigin::Series, TrendFilter::All, Some(0));
+        let trend =
+            rounds(&found.iter().collect::<Vec<_>>(), RoundsOrigin::Series, TrendFilter::All, Some(0));
         assert_eq!(trend.rows.len(), 2);
         assert_eq!(grew_most(&found[0], &found[1]), Some((&key("A"), u64::MAX / 4)));
         assert_eq!(grew_most(&found[1], &found[1]), None);

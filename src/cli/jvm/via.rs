@@ -21,9 +21,9 @@ const VARIABLE: &str = "HPROF_CLI_HELPER";
 const FILES: [&str; 2] = ["hprof-helper", "hprof-helper-glibc"];
 
 /// Options of commands about running JVMs.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Target")]
-pub(super) struct ViaArgs {
+pub(crate) struct ViaArgs {
     /// Run on the target that COMMAND connects to with stdin and stdout: 'kubectl exec -i POD --',
     /// 'docker exec -i NAME', 'ssh HOST'. A helper is copied there, which needs `sh` and `cat`, and removes itself
     #[arg(long, value_name = "COMMAND")]
@@ -35,16 +35,16 @@ pub(super) struct ViaArgs {
 }
 
 /// Name of the machine, used as the source file of a result: `/proc`, or the command of `--via`.
-pub(super) struct MachineSource(String);
+pub(crate) struct MachineSource(String);
 
 impl ViaArgs {
     /// Returns the command of `--via`.
-    pub(super) fn command(&self) -> Option<&str> {
+    pub(crate) fn command(&self) -> Option<&str> {
         self.via.as_deref()
     }
 
     /// Connects to the machine that runs the JVMs.
-    pub(super) fn connect<'d>(
+    pub(crate) fn connect<'d>(
         &self,
         opener: &'d UserFilesOpener,
         limit: Option<Duration>,
