@@ -64,8 +64,11 @@ fn a_process_has_the_counts_that_jcmd_prints() {
         let pid = java.pid().to_string();
         // The first command loads the classes that commands need.
         jdk.jcmd(java.pid(), &["GC.class_histogram", "-all"]);
-        for (option, words) in [(None, &["GC.class_histogram", "-all"][..]), (Some("--live"), &["GC.class_histogram"])] {
-            let arguments: Vec<&str> = ["histo", &pid, "--format", "json"].into_iter().chain(option).collect();
+        for (option, words) in
+            [(None, &["GC.class_histogram", "-all"][..]), (Some("--live"), &["GC.class_histogram"])]
+        {
+            let arguments: Vec<&str> =
+                ["histo", &pid, "--format", "json"].into_iter().chain(option).collect();
             let (output, said) = run(&arguments);
             assert!(output.status.success(), "{said}");
             assert!(said.contains("stood still for"), "{said}");
@@ -79,7 +82,8 @@ fn a_process_has_the_counts_that_jcmd_prints() {
             }
             let expected = class_histogram(&jdk.jcmd(java.pid(), words));
             // Attaching allocates in the JVM: a few objects of few classes.
-            let differ: Vec<_> = expected.iter().filter(|(class, counts)| found.get(*class) != Some(counts)).collect();
+            let differ: Vec<_> =
+                expected.iter().filter(|(class, counts)| found.get(*class) != Some(counts)).collect();
             assert!(expected.len() > 400 && found.len().abs_diff(expected.len()) < 5, "{differ:?}");
             assert!(differ.len() < expected.len() / 20, "{differ:?}");
             let is_own = |class: &str| class.starts_with("HeapZoo");
@@ -128,7 +132,10 @@ fn nothing_is_named_where_nothing_leaks() {
             java.wait_for("READY");
             let (output, said) = rounds(&java, &["--for", "5s"]);
             assert_eq!(output.status.code(), Some(1), "{said}");
-            assert!(classes(&json(&output)).is_empty() && said.contains("nothing grew in every round"), "{said}");
+            assert!(
+                classes(&json(&output)).is_empty() && said.contains("nothing grew in every round"),
+                "{said}"
+            );
         }
     });
 }
@@ -140,7 +147,8 @@ fn rounds_end_with_the_process_and_with_a_signal() {
         java.wait_for("READY");
         let pid = java.pid().to_string();
         let file = java.path("rounds.txt");
-        let words = ["trend", &pid, "--every", "200ms", "--output", file.to_str().unwrap(), "--format", "json"];
+        let words =
+            ["trend", &pid, "--every", "200ms", "--output", file.to_str().unwrap(), "--format", "json"];
         let by_signal = command(&words).spawn().unwrap();
         std::thread::sleep(Duration::from_secs(2));
         let id = rustix::process::Pid::from_raw(i32::try_from(by_signal.id()).unwrap()).unwrap();

@@ -90,21 +90,27 @@ fn a_dump_and_the_histogram_of_its_process_differ_in_little() {
 #[test]
 fn names_that_differ_from_run_to_run_are_one() {
     let folder = Folder::new();
-    let old = folder.write("old", text(&[
-        ("java.lang.String (java.base@17.0.15)", 10, 240),
-        ("a.Plugin", 1, 16),
-        ("a.Plugin", 2, 32),
-        ("a.B$$Lambda$14/0x0000000801002a08", 3, 48),
-        ("[Ljdk.internal.vm.FillerElement; (java.base@25.0.1)", 2, 1000),
-        ("jdk.internal.vm.FillerObject (java.base@25.0.1)", 1, 8),
-        ("[I (java.base@17.0.15)", 3, 100),
-    ]));
-    let new = folder.write("new", text(&[
-        ("java.lang.String (java.base@21.0.8)", 10, 240),
-        ("a.Plugin", 3, 48),
-        ("a.B$$Lambda/0x00007f0001002a08", 3, 48),
-        ("[I", 6, 1108),
-    ]));
+    let old = folder.write(
+        "old",
+        text(&[
+            ("java.lang.String (java.base@17.0.15)", 10, 240),
+            ("a.Plugin", 1, 16),
+            ("a.Plugin", 2, 32),
+            ("a.B$$Lambda$14/0x0000000801002a08", 3, 48),
+            ("[Ljdk.internal.vm.FillerElement; (java.base@25.0.1)", 2, 1000),
+            ("jdk.internal.vm.FillerObject (java.base@25.0.1)", 1, 8),
+            ("[I (java.base@17.0.15)", 3, 100),
+        ]),
+    );
+    let new = folder.write(
+        "new",
+        text(&[
+            ("java.lang.String (java.base@21.0.8)", 10, 240),
+            ("a.Plugin", 3, 48),
+            ("a.B$$Lambda/0x00007f0001002a08", 3, 48),
+            ("[I", 6, 1108),
+        ]),
+    );
     let output = folder.run(&["diff", &old, &new]);
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stdout));
     let output = folder.run(&["diff", &old, &new, "--format", "json"]);
@@ -134,7 +140,10 @@ fn what_needs_objects_is_refused_with_a_reason() {
         let output = folder.run(arguments);
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
-        assert!(said.contains("class histogram") && said.contains("counts and bytes by class"), "{arguments:?}: {said}");
+        assert!(
+            said.contains("class histogram") && said.contains("counts and bytes by class"),
+            "{arguments:?}: {said}"
+        );
     }
     let said = stderr(&folder.run(&["leaks", &saved]));
     assert!(said.contains("histo, diff and trend read class histograms"), "{said}");
@@ -158,9 +167,14 @@ fn a_damaged_histogram_is_read_as_far_as_it_goes() {
     let rows: Vec<&str> = whole.lines().collect();
     let gap = [&rows[..100], &rows[101..]].concat().join("\n");
     let output = folder.run(&["histo", &folder.write("gap", gap)]);
-    assert!(output.status.code() == Some(3) && stderr(&output).contains("rows are missing"), "{}", stderr(&output));
+    assert!(
+        output.status.code() == Some(3) && stderr(&output).contains("rows are missing"),
+        "{}",
+        stderr(&output)
+    );
     // Other lines among them are skipped.
-    let mixed = rows.iter().map(|row| format!("{row}\r\n[GC (Allocation Failure) 12M->3M]\r\n")).collect::<String>();
+    let mixed =
+        rows.iter().map(|row| format!("{row}\r\n[GC (Allocation Failure) 12M->3M]\r\n")).collect::<String>();
     let output = folder.run(&["histo", &folder.write("mixed", mixed), "--format", "json"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stderr(&output).contains("are not part of a class histogram"), "{}", stderr(&output));
@@ -186,12 +200,20 @@ fn hostile_histograms_do_no_harm() {
         ] {
             let output = folder.run(&[arguments, &["--format", format]].concat());
             let shown = [&output.stdout[..], &output.stderr].concat();
-            assert!(!shown.contains(&0x1b) && !shown.contains(&7), "{arguments:?}: {}", String::from_utf8_lossy(&shown));
+            assert!(
+                !shown.contains(&0x1b) && !shown.contains(&7),
+                "{arguments:?}: {}",
+                String::from_utf8_lossy(&shown)
+            );
         }
     }
     let answer = folder.json(&["histo", &evil]);
     assert_eq!(answer["total"]["instances"].as_u64(), Some(u64::MAX));
-    for bytes in [&b" num #instances #bytes\n"[..], b" num #instances #bytes\n1: 1 1 \xff\xfe\0\n", b"1: 1 1 A\n2: 2 2 B\n"] {
+    for bytes in [
+        &b" num #instances #bytes\n"[..],
+        b" num #instances #bytes\n1: 1 1 \xff\xfe\0\n",
+        b"1: 1 1 A\n2: 2 2 B\n",
+    ] {
         let output = folder.run(&["histo", &folder.write("bytes", bytes)]);
         assert!(matches!(output.status.code(), Some(2 | 3)), "{}", stderr(&output));
     }
@@ -223,14 +245,20 @@ fn a_process_is_not_inspected_for_others() {
     for arguments in [&["histo", &pid, "--via", "touch made"][..], &["diff", &pid, &pid], &["trend", &pid]] {
         let mut command = folder.command(arguments);
         // A worker lives as long as its input.
-        command.env("HPROF_CLI_WORKER", r#"{"memory":null,"is_background":false,"takes_questions":false,"copies":[]}"#);
+        command.env(
+            "HPROF_CLI_WORKER",
+            r#"{"memory":null,"is_background":false,"takes_questions":false,"copies":[]}"#,
+        );
         command.current_dir(folder.path("")).stdin(Stdio::piped());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let input = child.stdin.take();
         let output = child.wait_with_output().unwrap();
         drop(input);
         let said = stderr(&output);
-        assert!(output.status.code() == Some(2) && said.contains("processes cannot be inspected here"), "{said}");
+        assert!(
+            output.status.code() == Some(2) && said.contains("processes cannot be inspected here"),
+            "{said}"
+        );
     }
     assert!(!folder.path("made").exists());
 }
@@ -264,7 +292,10 @@ fn rounds_in_a_file_name_what_grows() {
     let hours = answer["hours_until_full"].as_f64().unwrap();
     assert!((13.0..17.0).contains(&hours), "{hours}");
     let table = String::from_utf8(folder.stdout(&["trend", &file])).unwrap();
-    assert!(table.contains("1 row grew in every round") && table.contains("the heap of 1.0 GiB is full in"), "{table}");
+    assert!(
+        table.contains("1 row grew in every round") && table.contains("the heap of 1.0 GiB is full in"),
+        "{table}"
+    );
     // One round of it, and the last one.
     let answer = folder.json(&["histo", &file, "--run", "2"]);
     assert_eq!(answer["rows"][0]["shallow_bytes"], 20 * MIB);
@@ -272,12 +303,18 @@ fn rounds_in_a_file_name_what_grows() {
     let said = stderr(&folder.run(&["histo", &file, "--run", "6"]));
     assert!(said.contains("--run 1 to 5"), "{said}");
     // All noise, and all garbage.
-    let healthy = folder.write("healthy", rounds(&[("[B", noise), ("a.B", &[MIB, 3 * MIB, 2 * MIB, MIB, 2 * MIB])]));
+    let healthy =
+        folder.write("healthy", rounds(&[("[B", noise), ("a.B", &[MIB, 3 * MIB, 2 * MIB, MIB, 2 * MIB])]));
     assert_eq!(folder.run(&["trend", &healthy]).status.code(), Some(1));
-    let garbage = folder.write("garbage", rounds(&[("[B", leak), ("a.B", &[MIB, 2 * MIB, 3 * MIB, 4 * MIB, 5 * MIB])]));
+    let garbage =
+        folder.write("garbage", rounds(&[("[B", leak), ("a.B", &[MIB, 2 * MIB, 3 * MIB, 4 * MIB, 5 * MIB])]));
     let output = folder.run(&["trend", &garbage]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("no garbage was collected"), "{}", stderr(&output));
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains("no garbage was collected"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]

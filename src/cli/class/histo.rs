@@ -67,6 +67,7 @@ const GROUP_BY: &[Keyword<HistogramGroupBy>] = &[
 /// `jcmd PID GC.class_histogram` has printed is read from a file. It has no objects and no class loaders.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("dump", |dump| dump
+    .index(1)
     .value_name("DUMP|TEXT|PID")
     .help(
         "HPROF binary, text report of the HPROF agent (java.hprof.txt), or class histogram of jmap or jcmd; plain or \
@@ -81,7 +82,7 @@ pub(crate) struct HistoArgs {
 
     /// Only classes that match PATTERN, for example `java.util.HashMap$Node`, `byte[]`, `com.acme.**`, `*Cache`;
     /// or the object ID of a class object
-    #[arg(value_name = "PATTERN", help_heading = "Filter")]
+    #[arg(index = 2, value_name = "PATTERN", help_heading = "Filter")]
     patterns: Vec<Selection>,
 
     /// Only reachable objects; a running JVM collects garbage first

@@ -259,6 +259,7 @@ struct KeyedClasses {
     /// By class number: index of its key, or [`NONE`].
     of_class: Vec<u32>,
     is_with_subclasses: bool,
+    names: ComparedNames,
 }
 
 impl KeyedClasses {
@@ -267,6 +268,7 @@ impl KeyedClasses {
             keys: Vec::new(),
             of_class: Vec::with_capacity(summary.classes().len()),
             is_with_subclasses: question.group_by == ClassDiffGrouping::Superclass,
+            names: question.names,
         };
         let mut known: FxHashMap<ComparedKey, u32> = FxHashMap::default();
         let mut loaders: FxHashMap<ObjectId, Arc<str>> = FxHashMap::default();
@@ -336,7 +338,7 @@ impl KeyedClasses {
                 sum.classes = sum.classes.saturating_add(classes);
                 sum.instances = sum.instances.saturating_add(objects);
                 sum.shallow_bytes = sum.shallow_bytes.saturating_add(shallow_bytes);
-                if class.is_dumped() {
+                if class.is_dumped() && self.names == ComparedNames::Dumps {
                     loaders.entry(group).or_default().push(class.loader.into());
                 }
             }

@@ -92,7 +92,12 @@ impl Round {
 
 /// Computes the growth of classes or packages over rounds, the oldest first. `least` overrides the minimum change from the first
 /// round to the last.
-pub fn rounds(rounds: &[&Round], origin: RoundsOrigin, which: TrendFilter, least: Option<u64>) -> RoundsTrend {
+pub fn rounds(
+    rounds: &[&Round],
+    origin: RoundsOrigin,
+    which: TrendFilter,
+    least: Option<u64>,
+) -> RoundsTrend {
     let verdict = verdict(rounds);
     let smallest = rounds.iter().map(|round| round.heap_bytes()).min().unwrap_or(0);
     let bytes = least.unwrap_or_else(|| smallest.div_ceil(LEAST_PART).max(LEAST_BYTES)).max(1);
