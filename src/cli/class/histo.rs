@@ -145,7 +145,7 @@ pub(crate) fn run(cx: &RunContext, args: &HistoArgs) -> anyhow::Result<Outcome> 
         top: args.top.rows(args.output.format()),
         ..HistogramQuery::default()
     };
-    if let Some(counted) = counted(cx, args)? {
+    if let Some(counted) = class_counts(cx, args)? {
         return count_classes(cx, args, &counted, question);
     }
     let text = args.input.open_text(cx)?;
@@ -290,7 +290,7 @@ impl HistoArgs {
 }
 
 /// Returns the class histogram of a process or a file; `None` if the file is a dump or a text report.
-fn counted(cx: &RunContext, args: &HistoArgs) -> anyhow::Result<Option<CountedHistogram>> {
+fn class_counts(cx: &RunContext, args: &HistoArgs) -> anyhow::Result<Option<CountedHistogram>> {
     let input = &args.input.input;
     let run = args.input.run();
     let Some(pid) = process_id(cx, input)? else {

@@ -138,7 +138,7 @@ impl HistogramFile {
         Ok(count)
     }
 
-    fn counted(&self, histogram: ClassHistogram) -> CountedHistogram {
+    fn histogram(&self, histogram: ClassHistogram) -> CountedHistogram {
         let (path, file_bytes) = (self.path.clone(), Some(self.file.file_bytes()));
         CountedHistogram { is_damaged: histogram.is_damaged(), histogram, path, file_bytes }
     }
@@ -168,7 +168,7 @@ pub(crate) fn read(
             ),
         );
     }
-    let counted = file.counted(found.unwrap_or_default());
+    let counted = file.histogram(found.unwrap_or_default());
     counted.warn(cx);
     Ok(Some(counted))
 }
@@ -177,7 +177,7 @@ pub(crate) fn read(
 pub(crate) fn read_all(cx: &RunContext, input: &Input) -> anyhow::Result<Option<Vec<CountedHistogram>>> {
     let Some(file) = HistogramFile::open(input)? else { return Ok(None) };
     let mut thinned = Thinned::default();
-    file.visit(cx, input, |_, histogram| thinned.push(file.counted(histogram)))?;
+    file.visit(cx, input, |_, histogram| thinned.push(file.histogram(histogram)))?;
     let all = thinned.into_items();
     all.iter().for_each(|counted| counted.warn(cx));
     Ok(Some(all))

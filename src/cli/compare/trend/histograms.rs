@@ -68,7 +68,7 @@ impl RoundsQuery {
     }
 
     /// Counts the classes of a histogram, and describes it.
-    pub(super) fn counted(&self, counted: CountedHistogram) -> CountedRound {
+    pub(super) fn counted_round(&self, counted: CountedHistogram) -> CountedRound {
         CountedRound {
             outcome: DumpOutcome::from_source(&counted, counted.histogram.facts.created_ms),
             round: self.round(&counted),
@@ -215,10 +215,10 @@ pub(super) fn compare(
         match member {
             TrendMember::Process(input, pid) => {
                 let objects = CountedObjects::new(args.series.live);
-                found.push(query.counted(args.process.count(cx, &input, pid, objects)?));
+                found.push(query.counted_round(args.process.count(cx, &input, pid, objects)?));
             }
             TrendMember::Counted(counted) => {
-                found.extend(counted.into_iter().map(|counted| query.counted(counted)));
+                found.extend(counted.into_iter().map(|counted| query.counted_round(counted)));
             }
             TrendMember::Dump(input) => {
                 let heap = input.open(cx)?;

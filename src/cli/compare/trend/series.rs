@@ -222,7 +222,7 @@ fn add(
     taken.count = taken.count.saturating_add(1);
     taken.standstill = taken.standstill.zip(histogram.standstill).map(|(all, this)| all.saturating_add(this));
     let stood_still = histogram.standstill.map(|time| format!("; stood still {}", seconds(time)));
-    let found = query.counted(histogram.counted);
+    let found = query.counted_round(histogram.counted);
     if !args.input.quiet() {
         let heap = human_bytes(found.round.heap_bytes());
         let grew = growth(args, &taken.rounds, &found.round);

@@ -80,13 +80,13 @@ pub struct RoundsTrend {
 
 impl Round {
     /// Returns the counts and sizes of all classes.
-    fn all(&self) -> &ClassCensus {
+    fn all_classes(&self) -> &ClassCensus {
         self.all.as_ref().unwrap_or(&self.census)
     }
 
     /// Returns the size of all objects in bytes.
     pub fn heap_bytes(&self) -> u64 {
-        self.all().total.shallow_bytes
+        self.all_classes().total.shallow_bytes
     }
 }
 
@@ -134,7 +134,8 @@ fn verdict(rounds: &[&Round]) -> RoundsVerdict {
     if rounds.len() < MIN_ROUNDS {
         return RoundsVerdict::TooFew;
     }
-    let mut pairs = rounds.windows(2).filter_map(|pair| Some((pair.first()?.all(), pair.last()?.all())));
+    let mut pairs =
+        rounds.windows(2).filter_map(|pair| Some((pair.first()?.all_classes(), pair.last()?.all_classes())));
     let shrank = |(old, new): (&ClassCensus, &ClassCensus)| {
         let now = |key| new.rows.get(key).map_or(0, |figures| figures.instances);
         old.rows.iter().any(|(key, figures)| now(key) < figures.instances)
@@ -224,7 +225,7 @@ mod tests {
     }
 
     /// Returns rounds, ten seconds apart, with the bytes of classes.
-    fn made(classes: &[(&str, &[u64])]) -> Vec<Round> {
+    fn made_rounds(classes: &[(&str, &[u64])]) -> Vec<Round> {
         let rounds = classes.first().map_or(0, |(_, bytes)| bytes.len());
         (0..rounds)
             .map(|at| {
@@ -253,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_leak_is_told_from_what_comes_and_goes() {
-        let found = made(&[
+        let found = made_rounds(&[
             ("Leak", &[4_000_000, 4_180_000, 4_340_000, 4_520_000, 4_690_000]),
             // Rises in every round, but by chance.
             ("Chance", &[60_000_000, 60_100_000, 90_000_000, 91_000_000, 140_000_000]),
@@ -277,12 +278,12 @@ mod tests {
             ("A", &[MIB, 2 * MIB, 3 * MIB, 4 * MIB, 5 * MIB]),
             ("B", &[MIB, 3 * MIB, 5 * MIB, 7 * MIB, 9 * MIB]),
         ];
-        let mut found = made(&garbage);
+        let mut found = made_rounds(&garbage);
         let trend =
             rounds(&found.iter().collect::<Vec<_>>(), RoundsOrigin::Series, TrendFilter::Growing, None);
         assert_eq!((names(&trend), trend.verdict), (vec![], RoundsVerdict::NoCollection));
         // A class that is not shown shrank.
-        let other = made(&[("C", &[MIB, MIB, 16, 32, 64])]);
+        let other = made_rounds(&[("C", &[MIB, MIB, 16, 32, 64])]);
         for (round, other) in found.iter_mut().zip(other) {
             round.all = Some(other.census);
         }
@@ -309,7 +310,7 @@ mod tests {
 
     #[test]
     fn few_rounds_are_compared_only_if_they_were_chosen() {
-        let found = made(&[("A", &[MIB, 2 * MIB, 4 * MIB])]);
+        let found = made_rounds(&[("A", &[MIB, 2 * MIB, 4 * MIB])]);
         let series =
             rounds(&found.iter().collect::<Vec<_>>(), RoundsOrigin::Series, TrendFilter::Growing, None);
         let chosen =
@@ -324,7 +325,7 @@ mod tests {
         let bytes: Vec<u64> = (0..8).map(|at| MIB << at).collect();
         let other: Vec<u64> = (0..8).map(|at| if at % 2 == 0 { MIB } else { 32 }).collect();
         let named = |count: usize| {
-            let found = made(&[("A", &bytes[..count]), ("B", &other[..count])]);
+            let found = made_rounds(&[("A", &bytes[..count]), ("B", &other[..count])]);
             names(&rounds(
                 &found.iter().collect::<Vec<_>>(),
                 RoundsOrigin::Series,
@@ -338,7 +339,7 @@ mod tests {
 
     #[test]
     fn the_largest_numbers_are_figures_too() {
-        let found = made(&[
+        let found = made_rounds(&[
             ("A", &[0, u64::MAX / 4, u64::MAX / 3, u64::MAX / 2, u64::MAX - 1]),
             ("B", &[1, 0, 0, 0, 0]),
         ]);
