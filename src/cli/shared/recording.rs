@@ -74,7 +74,7 @@ pub(crate) struct RecordedInput {
     #[command(flatten)]
     pub(crate) input: Input,
 
-    /// Run to read if a text report contains several, or class histogram to read, counting from 1 [default: the last]
+    /// Run to read if a text report or file of class histograms contains several, counting from 1 [default: the last]
     #[arg(long, value_name = "N", help_heading = "Input", value_parser = clap::value_parser!(u32).range(1..))]
     run: Option<u32>,
 }

@@ -10,6 +10,7 @@ use hprof_query::compare::Growth;
 use hprof_query::compare::classes::{ClassCensus, ClassDiffGrouping, ComparedNames, ComparedQuery};
 use hprof_query::compare::rounds::{self, MIN_ROUNDS, Round, RoundsOrigin, RoundsTrend, RoundsVerdict};
 use hprof_query::compare::trend::{TrendFilter, TrendRow};
+use hprof_report::number::format_count;
 use std::time::Duration;
 
 use super::{LastDump, TrendArgs, TrendDumps, TrendGroupBy, TrendResult};
@@ -102,6 +103,7 @@ pub(super) struct RoundsSummary {
     pub(super) verdict: RoundsVerdict,
     pub(super) heap_max_bytes: Option<u64>,
     pub(super) hours_until_full: Option<f64>,
+    fast_rows: u64,
     is_collected: bool,
 }
 
@@ -133,6 +135,12 @@ impl RoundsSummary {
         }
         let bytes = growing.iter().fold(0i64, |sum, row| sum.saturating_add(row.delta()));
         let mut text = match growing.len() {
+            0 if self.fast_rows > 0 => {
+                return format!(
+                    "no conclusion: what grew in every round ({}) grew so fast that it may be garbage of the old generation",
+                    format_count(self.fast_rows, "row")
+                );
+            }
             0 => return "nothing grew in every round beyond its ups and downs".to_owned(),
             1 => "1 row grew in every round".to_owned(),
             count => format!("{} rows grew in every round", group_digits(count as u64)),
@@ -160,6 +168,9 @@ impl RoundsSummary {
             RoundsVerdict::TooFew if has_rows => Some(
                 "with less than 5 class histograms, garbage and classes that come and go can look like growth",
             ),
+            RoundsVerdict::Judged if self.fast_rows > 0 && !has_rows => Some(
+                "with --live, only reachable objects are counted, so that garbage does not look like growth",
+            ),
             RoundsVerdict::Judged if has_rows && !self.is_collected => Some(
                 "garbage that was not collected yet is counted, too; --live counts only reachable objects",
             ),
@@ -177,12 +188,13 @@ pub(super) fn result(
     (all, last): (Vec<DumpOutcome>, LastDump),
 ) -> TrendResult {
     let which = if args.all { TrendFilter::All } else { TrendFilter::Growing };
-    let RoundsTrend { rows, least, verdict, hours_until_full } =
+    let RoundsTrend { rows, least, verdict, fast_rows, hours_until_full } =
         rounds::rounds(counted, origin, which, args.min_change);
     let summary = RoundsSummary {
         verdict,
         heap_max_bytes: counted.last().and_then(|round| round.heap_max_bytes),
         hours_until_full,
+        fast_rows,
         is_collected: counted.iter().all(|round| round.is_collected),
     };
     let is_damaged = all.iter().any(|one| one.damaged == Some(true));

@@ -6,9 +6,13 @@
 //! 1. it grew in every round,
 //! 2. its growth is beyond its ups and downs: the slope of its regression line over time is greater than 0 at the level of one
 //!    in a thousand (Student's t), or it grew in so many rounds that this would hardly happen by chance, and
-//! 3. garbage was collected between the first round and the last: some class shrank, or the JVM collected before each round.
+//! 3. garbage was collected between the first round and the last: some class shrank, or the JVM collected before each round, and
+//! 4. it does not grow so fast that the heap would be full in ten times the time of the rounds. The JVM collects the old
+//!    generation before that, and until then objects that died there are counted.
 //!
 //! In at least [`MIN_ROUNDS`] rounds: with fewer, nothing but an exactly straight line is beyond chance.
+
+use std::cell::Cell;
 
 use super::Growth;
 use super::classes::ClassCensus;
@@ -16,6 +20,9 @@ use super::trend::{self, Least, TrendFilter, TrendRow};
 
 /// Minimum number of rounds in which growth is told from ups and downs.
 pub const MIN_ROUNDS: usize = 5;
+
+/// Number of times that growth fits into the free heap; growth that is faster may be garbage of the old generation.
+const MAX_TIMES: u64 = 10;
 
 /// Number of rounds in which growth in every round is beyond chance: of all orders of eight numbers, one in 40,320 rises.
 const RISING_ROUNDS: usize = 8;
@@ -73,6 +80,8 @@ pub struct RoundsTrend {
     pub least: Least,
     /// Reliability of the rows.
     pub verdict: RoundsVerdict,
+    /// Number of rows that grew in every round, but so fast that they may be garbage.
+    pub fast_rows: u64,
     /// Hours from the last round until the heap is full, if the growing classes continue to grow at their rate; `None` if
     /// nothing grows, or times or the maximum size of the heap are unknown.
     pub hours_until_full: Option<f64>,
@@ -103,8 +112,16 @@ pub fn rounds(
     let bytes = least.unwrap_or_else(|| smallest.div_ceil(LEAST_PART).max(LEAST_BYTES)).max(1);
     let least = Least { growing: bytes, others: bytes };
     let times = times(rounds);
+    let free = free_bytes(rounds);
+    let fast_rows = Cell::new(0u64);
     let growth = |figures: &[u64]| {
         let grows = match (verdict, origin) {
+            (RoundsVerdict::Judged, _) if grows_fast(figures, free) => {
+                let is_growing = Growth::from_figures(figures) == Some(Growth::EveryStep)
+                    && is_beyond_chance(&times, figures);
+                fast_rows.set(fast_rows.get().saturating_add(u64::from(is_growing)));
+                false
+            }
             (RoundsVerdict::Judged, _) => is_beyond_chance(&times, figures),
             (RoundsVerdict::TooFew, RoundsOrigin::Chosen) => true,
             (RoundsVerdict::TooFew | RoundsVerdict::NoCollection, _) => false,
@@ -116,7 +133,7 @@ pub fn rounds(
     let censuses: Vec<&ClassCensus> = rounds.iter().map(|round| &round.census).collect();
     let rows = trend::class_rows(&censuses, which, least, growth);
     let hours_until_full = hours_until_full(rounds, &rows);
-    RoundsTrend { rows, least, verdict, hours_until_full }
+    RoundsTrend { rows, least, verdict, fast_rows: fast_rows.get(), hours_until_full }
 }
 
 /// Returns the class that grew most from one round to another, with its growth in bytes; `None` if none grew.
@@ -145,6 +162,20 @@ fn verdict(rounds: &[&Round]) -> RoundsVerdict {
     } else {
         RoundsVerdict::NoCollection
     }
+}
+
+/// Returns the free bytes of the heap with as little garbage as in any round; `None` if its maximum size is unknown, or if garbage
+/// is not counted.
+fn free_bytes(rounds: &[&Round]) -> Option<u64> {
+    let smallest = rounds.iter().map(|round| round.heap_bytes()).min()?;
+    let max = rounds.last()?.heap_max_bytes?;
+    (!rounds.iter().all(|round| round.is_collected)).then(|| max.saturating_sub(smallest))
+}
+
+/// Returns whether figures grow so fast that they may be garbage of the old generation.
+fn grows_fast(figures: &[u64], free: Option<u64>) -> bool {
+    let grown = figures.last().unwrap_or(&0).saturating_sub(*figures.first().unwrap_or(&0));
+    free.is_some_and(|free| grown.saturating_mul(MAX_TIMES) > free)
 }
 
 /// Returns the times of the rounds in milliseconds since the first one, or their numbers if not all times are known.
@@ -306,6 +337,20 @@ mod tests {
             )),
             ["B", "A"]
         );
+    }
+
+    #[test]
+    fn growth_that_fills_the_heap_soon_may_be_garbage() {
+        let fast: Vec<u64> = (0..5).map(|at| (100 + 40 * at) * MIB).collect();
+        let mut found = made_rounds(&[("Fast", &fast), ("Noise", &[MIB, 16, MIB, 16, MIB])]);
+        let trend = |found: &[Round]| {
+            rounds(&found.iter().collect::<Vec<_>>(), RoundsOrigin::Series, TrendFilter::Growing, None)
+        };
+        assert_eq!((names(&trend(&found)).len(), trend(&found).fast_rows), (0, 1));
+        found.iter_mut().for_each(|round| round.heap_max_bytes = Some(16 << 30));
+        assert_eq!((names(&trend(&found)), trend(&found).fast_rows), (vec!["Fast"], 0));
+        found.iter_mut().for_each(|round| (round.heap_max_bytes, round.is_collected) = (Some(1 << 30), true));
+        assert_eq!((names(&trend(&found)), trend(&found).fast_rows), (vec!["Fast"], 0));
     }
 
     #[test]
