@@ -14,7 +14,10 @@ const USAGES: &[(&str, &str)] = &[
     ),
     ("export", "hprof-cli export [OPTIONS] --output-dir <DIR> <DUMP>...\n       hprof-cli export --schema"),
     ("run", "hprof-cli run [OPTIONS] -- java <ARGUMENT>..."),
-    ("trend", "hprof-cli trend [OPTIONS] <DUMP> <DUMP> <DUMP>..."),
+    (
+        "trend",
+        "hprof-cli trend [OPTIONS] <DUMP|TEXT|PID>...\n       hprof-cli trend [OPTIONS] <PID> [--every <TIME>] [--for <TIME>]",
+    ),
     ("waste", "hprof-cli waste [OPTIONS] <DUMP>\n       hprof-cli waste --explain <KIND>"),
 ];
 

@@ -18,6 +18,7 @@ pub mod fuzzing;
 #[cfg(all(test, feature = "serve", feature = "sql"))]
 mod grammar;
 mod habits;
+mod jvm;
 mod mcp;
 mod memory;
 mod meta;

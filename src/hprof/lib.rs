@@ -8,6 +8,7 @@
 //! * [`resync`] finds a record boundary in the middle of a heap dump, for chunks and for damaged files.
 //! * [`mutf8`] decodes names and texts.
 //! * [`text`] parses the text reports of the HPROF agent.
+//! * [`class_histogram`] parses class histograms of `jmap` and `jcmd`.
 //! * [`stream`] tracks the records of a recording while it arrives.
 //!
 //! Nothing here opens a file, or depends on an index or a class table. Every error contains the offset in
@@ -20,6 +21,7 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 pub mod class_dump;
+pub mod class_histogram;
 mod error;
 pub mod header;
 pub mod heap;

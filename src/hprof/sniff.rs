@@ -1,5 +1,6 @@
 //! Detection of a file's format from its first bytes, never from its name.
 
+use crate::class_histogram::HistogramLine;
 use crate::text;
 
 /// Apparent format of a file.
@@ -95,24 +96,13 @@ pub fn sniff(bytes: &[u8]) -> FileKind {
     if text::is_report(bytes) {
         return FileKind::HprofText;
     }
-    if is_text && is_class_histogram(head) {
+    if is_text && HistogramLine::is_histogram(head) {
         return FileKind::ClassHistogram;
     }
     if is_text {
         return FileKind::Text;
     }
     FileKind::Other
-}
-
-/// Returns whether a text has the heading of a class histogram (`KlassInfoHisto` in HotSpot's `heapInspection.cpp`) in its first
-/// lines; `jcmd` writes the process ID above it.
-fn is_class_histogram(head: &[u8]) -> bool {
-    let is_heading = |line: &[u8]| {
-        let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-        let words = [words.next(), words.next(), words.next()].map(Option::unwrap_or_default);
-        words == [&b"num"[..], b"#instances", b"#bytes"]
-    };
-    head.split(|byte| *byte == b'\n').take(4).any(is_heading)
 }
 
 /// Returns whether a text starts with a JSON object or array (RFC 8259), and not, for example, with a TOML section.
@@ -157,7 +147,8 @@ impl FileKind {
             Self::Json => "it looks like JSON",
             Self::Zeros => "its first bytes are all zero",
             Self::ClassHistogram => {
-                "it looks like a class histogram (jmap -histo, GC.class_histogram), which contains no objects"
+                "it is a class histogram (jmap -histo, GC.class_histogram), which has counts and bytes by class, and no \
+                 objects"
             }
             Self::Text => "it looks like text",
             Self::Other => "it does not start with \"JAVA PROFILE 1.0\"",
@@ -174,13 +165,20 @@ mod tests {
     fn each_kind_is_recognised() {
         let mut tar = vec![b'x'; 300];
         tar[257..262].copy_from_slice(b"ustar");
-        let cases: [(&[u8], FileKind); 39] = [
+        let cases: [(&[u8], FileKind); 43] = [
             (b"JAVA PROFILE 1.0.2\0\0\0\0\x08", FileKind::Hprof),
             (b"JAVA PROFILE 1.0\0", FileKind::Hprof),
             (b"JAVA PROFILE 1.0.2", FileKind::Hprof),
             (b" num     #instances         #bytes  class name (module)\n---", FileKind::ClassHistogram),
             (b"4711:\n\n num     #instances         #bytes  class name\n---", FileKind::ClassHistogram),
             (b"num instances bytes\n", FileKind::Text),
+            (b"\n1\n2\n3\n4\nnum \t#instances\t#bytes\tClass description\n", FileKind::ClassHistogram),
+            (b" 17: 3 72 A\n 18: 3 72 B\n 19: 3", FileKind::ClassHistogram),
+            (b" 17: 3 72 A\n 18: 3 72 B", FileKind::Text),
+            (
+                b"# class histogram pid=4711\n4711:\n num #instances #bytes class name\n",
+                FileKind::ClassHistogram,
+            ),
             (b"JAVA PROFILE 1.0.1, created Fri Feb  6", FileKind::HprofText),
             (b"count callee caller time\n1 a.b()V", FileKind::HprofText),
             (b"\xef\xbb\xbf\r\nTRACE 5:\r\n", FileKind::HprofText),

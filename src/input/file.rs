@@ -201,7 +201,7 @@ pub fn map_scratch(file: &File) -> io::Result<MmapMut> {
     unsafe { MmapMut::map_mut(file) }
 }
 
-/// A text report, plain or compressed.
+/// A text report or another text, plain or compressed.
 #[derive(Debug)]
 pub struct TextFile {
     path: PathBuf,
@@ -218,8 +218,20 @@ impl TextFile {
         Ok(Self::from_map(&MappedFile::open(path)?))
     }
 
+    /// Opens the file, if it looks like a text with class histograms.
+    ///
+    /// # Errors
+    /// Errors of [`MappedFile::open`].
+    pub fn open_class_histogram(path: &Path) -> Result<Option<Self>, OpenError> {
+        Ok(Self::from_map_of_kind(&MappedFile::open(path)?, FileKind::ClassHistogram))
+    }
+
     /// Returns the text report in a file that is open, if it looks like one.
     pub fn from_map(map: &MappedFile) -> Option<Self> {
+        Self::from_map_of_kind(map, FileKind::HprofText)
+    }
+
+    fn from_map_of_kind(map: &MappedFile, kind: FileKind) -> Option<Self> {
         // Text reports in archives are not supported.
         let compression = Compression::detect(map.bytes()).filter(|compression| !compression.is_archive());
         let looks = match compression {
@@ -227,7 +239,7 @@ impl TextFile {
             Some(compression) => sniff::sniff(&compression.peek(map.bytes(), 4096).0),
         };
         let file = Self { path: map.path().to_owned(), compression, len: map.stamp().len };
-        (looks == FileKind::HprofText).then_some(file)
+        (looks == kind).then_some(file)
     }
 
     /// Returns the path of the file.

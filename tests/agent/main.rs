@@ -25,6 +25,8 @@ mod doors;
 mod dump;
 #[path = "../reports/grammar/mod.rs"]
 mod grammar;
+#[cfg(target_os = "linux")]
+mod histograms;
 mod kit;
 mod life;
 mod live;

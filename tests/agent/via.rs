@@ -299,3 +299,32 @@ fn a_place_that_cannot_take_a_helper_is_told() {
     let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().flatten().collect();
     assert!(left.is_empty(), "{left:?}");
 }
+
+#[test]
+#[cfg_attr(not(feature = "long-tests"), ignore = "long: cargo test --features long-tests")]
+fn class_histograms_of_another_place_are_those_of_here() {
+    each_jdk("histograms by --via", |jdk| {
+        let java = jdk.bare().jvm(&["-XX:+UsePerfData"]).start(&["HeapZoo", "1", "120000"]);
+        java.wait_for("READY");
+        let pid = java.pid().to_string();
+        let own = |program: Command| {
+            let (output, said) = finish(program);
+            assert!(output.status.success() && said.contains("stood still for"), "{said}");
+            let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            let rows = answer["rows"].as_array().unwrap().clone();
+            rows.into_iter()
+                .filter(|row| row["class"].as_str().unwrap().starts_with("HeapZoo"))
+                .collect::<Vec<_>>()
+        };
+        let words = ["histo", &pid, "--format", "json"];
+        let mut local = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
+        local.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let expected = own(local);
+        assert!(expected.len() >= 10, "{expected:?}");
+        for command in COMMANDS {
+            assert_eq!(own(via(command, &words)), expected, "{command}");
+        }
+        let (output, said) = finish(via(COMMANDS[0], &["trend", &pid, "--every", "300ms", "--for", "1s"]));
+        assert!(output.status.code() == Some(1) && said.contains("round: 4: "), "{said}");
+    });
+}

@@ -14,6 +14,7 @@ mod allocated_in;
 #[cfg(unix)]
 mod browse;
 mod check;
+mod class_histograms;
 #[cfg(unix)]
 mod completions;
 #[cfg(unix)]

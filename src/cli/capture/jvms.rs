@@ -6,8 +6,8 @@ use crate::cli::shared::user_files::opener;
 use hprof_capture::jvms::{JvmList, JvmRow};
 use hprof_report::table::Align;
 
-use super::via::ViaArgs;
 use super::{kind, milliseconds};
+use crate::cli::jvm::via::ViaArgs;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli jvms

@@ -5,7 +5,6 @@ pub(crate) mod dump;
 pub(crate) mod jvms;
 mod plan;
 mod redaction;
-pub(crate) mod via;
 
 use std::time::Duration;
 

@@ -1,7 +1,9 @@
 //! `histo`: the class histogram.
 
+use crate::cli::jvm::{CountedObjects, ProcessArgs, process_id};
 use crate::cli::prelude::*;
 use crate::cli::shared::args::LayoutArgs;
+use crate::cli::shared::class_histogram::{self, CountedHistogram};
 use crate::cli::shared::commands::quoted_path;
 use crate::cli::shared::recording::{RecordedFile, RecordedInput, RecordedProfile};
 use crate::cli::shared::spool;
@@ -27,6 +29,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli histo heap.hprof --group-by package --top 10
   hprof-cli histo heap.hprof --retained --live
   hprof-cli histo heap.hprof --retained-by 0x7c00012a8
+  hprof-cli histo 4711                          # without a dump: the JVM counts
+  hprof-cli histo saved-by-jmap.txt
   hprof-cli histo heap.hprof --format json | jq '.rows[0]'";
 
 /// Advice if a pattern is the name of a file.
@@ -57,17 +61,31 @@ const GROUP_BY: &[Keyword<HistogramGroupBy>] = &[
 /// sizes in the layout of the JVM (see `info`). Percentages are of the whole heap, or of the reachable heap with
 /// --live, regardless of the classes selected. For a text report, counts the objects in its HEAP DUMP section, with the
 /// sizes stated there. --live and --retained need the reference graph, which is built on first use.
+///
+/// Without a dump: for a process ID, the JVM counts its objects (`GC.class_histogram -all`), while the program's threads
+/// stand still; with --live, it collects garbage first, which takes longer. A class histogram that `jmap -histo` or
+/// `jcmd PID GC.class_histogram` has printed is read from a file. It has no objects and no class loaders.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("dump", |dump| dump
+    .index(1)
+    .value_name("DUMP|TEXT|PID")
+    .help(
+        "HPROF binary, text report of the HPROF agent (java.hprof.txt), or class histogram of jmap or jcmd; plain or \
+         compressed with gzip or zstd. Or the process ID of a running JVM; a file of this name is preferred"
+    )))]
 pub(crate) struct HistoArgs {
     #[command(flatten)]
     input: RecordedInput,
 
+    #[command(flatten)]
+    process: ProcessArgs,
+
     /// Only classes that match PATTERN, for example `java.util.HashMap$Node`, `byte[]`, `com.acme.**`, `*Cache`;
     /// or the object ID of a class object
-    #[arg(value_name = "PATTERN", help_heading = "Filter")]
+    #[arg(index = 2, value_name = "PATTERN", help_heading = "Filter")]
     patterns: Vec<Selection>,
 
-    /// Only reachable objects
+    /// Only reachable objects; a running JVM collects garbage first
     #[arg(long, conflicts_with_all = ["unreachable", "layout"], help_heading = "Filter")]
     live: bool,
 
@@ -127,6 +145,9 @@ pub(crate) fn run(cx: &RunContext, args: &HistoArgs) -> anyhow::Result<Outcome> 
         top: args.top.rows(args.output.format()),
         ..HistogramQuery::default()
     };
+    if let Some(counted) = class_counts(cx, args)? {
+        return count_classes(cx, args, &counted, question);
+    }
     let text = args.input.open_text(cx)?;
     let asked = if text.is_some() {
         args.patterns.clone()
@@ -140,7 +161,14 @@ pub(crate) fn run(cx: &RunContext, args: &HistoArgs) -> anyhow::Result<Outcome> 
         }
     }
     if let Some((file, recorded)) = text {
-        args.needs_binary(&file)?;
+        let needs_binary = args.graph_options().into_iter().chain([("--live", args.live)]);
+        for (flag, is_given) in needs_binary {
+            anyhow::ensure!(
+                !is_given,
+                "{flag} needs a binary dump, and {} is a text report; omit {flag}",
+                file.path().display()
+            );
+        }
         let (recorded, histogram) = ask_text(cx, args, &file, recorded, &question)?;
         return show(cx, args, &recorded, &histogram);
     }
@@ -242,26 +270,65 @@ impl HistoArgs {
         }
     }
 
-    /// Returns an error if an option was given that requires a binary dump.
-    fn needs_binary(&self, file: &TextFile) -> anyhow::Result<()> {
-        let flags = [
-            ("--live", self.live),
+    /// Returns the options that a class histogram cannot answer, and whether they were given.
+    fn object_options(&self) -> Vec<(&'static str, bool)> {
+        let by_loader = ("--group-by loader", self.group_by == HistogramGroupBy::Loader);
+        self.graph_options().into_iter().chain([by_loader]).collect()
+    }
+
+    /// Returns the options that need single objects, except `--live`, and whether they were given.
+    fn graph_options(&self) -> [(&'static str, bool); 6] {
+        [
             ("--unreachable", self.unreachable),
             ("--retained", self.retained),
             ("--sort retained", self.shows_retained()),
             ("--heap", self.heap.is_some()),
             ("--retained-by", self.retained_by.is_some()),
             ("--layout", self.layout.is_given()),
-        ];
-        for (flag, is_given) in flags {
-            anyhow::ensure!(
-                !is_given,
-                "{flag} needs a binary dump, and {} is a text report; omit {flag}",
-                file.path().display()
-            );
-        }
-        Ok(())
+        ]
     }
+}
+
+/// Returns the class histogram of a process or a file; `None` if the file is a dump or a text report.
+fn class_counts(cx: &RunContext, args: &HistoArgs) -> anyhow::Result<Option<CountedHistogram>> {
+    let input = &args.input.input;
+    let run = args.input.run();
+    let Some(pid) = process_id(cx, input)? else {
+        args.process.check_unused()?;
+        let Some(counted) = class_histogram::read(cx, input, run)? else { return Ok(None) };
+        counted.ensure_unneeded(&[("--live", args.live)])?;
+        counted.ensure_unneeded(&args.object_options())?;
+        return Ok(Some(counted));
+    };
+    anyhow::ensure!(run.is_none(), "{pid} is a process, which contains no runs; omit --run");
+    // Before the program's threads stand still.
+    match args.object_options().into_iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(class_histogram::needs_objects(option, &pid.to_string())),
+        None => Ok(Some(args.process.count(cx, input, pid, CountedObjects::new(args.live))?)),
+    }
+}
+
+/// Shows a class histogram of a process or a file.
+fn count_classes(
+    cx: &RunContext,
+    args: &HistoArgs,
+    counted: &CountedHistogram,
+    mut question: HistogramQuery,
+) -> anyhow::Result<Outcome> {
+    for selection in &args.patterns {
+        match &selection.what {
+            SelectionKind::Object(id) => anyhow::bail!(
+                "{} is a class histogram, which contains no object IDs; select classes by name, not by {id:#x}",
+                counted.path()
+            ),
+            SelectionKind::Classes(pattern) => question.patterns.push(pattern.clone()),
+        }
+    }
+    let histogram = text_histogram::histogram(&counted.histogram.heap, &question);
+    if !args.input.input.quiet {
+        messages::about_patterns(cx, &question.patterns, ONE_DUMP, || counted.class_names());
+    }
+    show(cx, args, counted, &histogram)
 }
 
 /// Computes the histogram of the HEAP DUMP section of a text report.

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use crate::cli::jvm::{CountedObjects, ProcessArgs, process_id};
 use crate::cli::prelude::*;
+use crate::cli::shared::class_histogram::{self, CountedHistogram};
 use crate::cli::shared::recording::RecordedInput;
 use hprof_index::Error;
 use hprof_input::file::TextFile;
@@ -16,7 +18,10 @@ use hprof_report::number::format_signed;
 #[command(mut_arg("dump", |dump| dump
     .index(1)
     .value_name("OLD")
-    .help("Older dump: HPROF binary, or text report of the HPROF agent (java.hprof.txt)")))]
+    .help(
+        "Older dump: HPROF binary, text report of the HPROF agent (java.hprof.txt), or class histogram of jmap or jcmd; \
+         or the process ID of a running JVM"
+    )))]
 pub(crate) struct PairInput {
     #[command(flatten)]
     old: RecordedInput,
@@ -24,9 +29,67 @@ pub(crate) struct PairInput {
     /// Newer dump, to compare with OLD
     #[arg(index = 2, value_name = "NEW", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
     new: PathBuf,
+
+    #[command(flatten)]
+    process: ProcessArgs,
+}
+
+/// A file argument: a process ID, or the name of a file.
+pub(crate) enum PairMember {
+    Process(RecordedInput, u32),
+    Counted(Box<CountedHistogram>),
+    Other(RecordedInput),
+}
+
+impl PairMember {
+    /// Returns the process or file if it has only counts of classes.
+    pub(crate) fn counts_of(&self) -> Option<String> {
+        match self {
+            Self::Process(_, pid) => Some(pid.to_string()),
+            Self::Counted(counted) => Some(counted.path().to_owned()),
+            Self::Other(_) => None,
+        }
+    }
+
+    /// Returns an error if one of the arguments has only counts of classes, which `option` does not compare.
+    pub(crate) fn check_objects(members: &[Self], option: &str) -> anyhow::Result<()> {
+        match members.iter().find_map(Self::counts_of) {
+            Some(path) => Err(class_histogram::needs_objects(option, &path)),
+            None => Ok(()),
+        }
+    }
 }
 
 impl PairInput {
+    /// Returns what the arguments are, the old one first. Class histograms in files are read.
+    pub(crate) fn members(&self, cx: &RunContext) -> anyhow::Result<[PairMember; 2]> {
+        let member = |file: RecordedInput| -> anyhow::Result<PairMember> {
+            if let Some(pid) = process_id(cx, &file.input)? {
+                return Ok(PairMember::Process(file, pid));
+            }
+            let counted = class_histogram::read(cx, &file.input, file.run())?;
+            Ok(counted.map_or(PairMember::Other(file), |counted| PairMember::Counted(Box::new(counted))))
+        };
+        let [old, new] = self.recorded_inputs();
+        let members = [member(old)?, member(new)?];
+        if !members.iter().any(|member| matches!(member, PairMember::Process(..))) {
+            self.process.check_unused()?;
+        }
+        Ok(members)
+    }
+
+    /// Takes the class histogram of a process.
+    pub(crate) fn count(
+        &self,
+        cx: &RunContext,
+        file: &RecordedInput,
+        pid: u32,
+        objects: CountedObjects,
+    ) -> anyhow::Result<CountedHistogram> {
+        anyhow::ensure!(file.run().is_none(), "{pid} is a process, which contains no runs; omit --run");
+        self.process.count(cx, &file.input, pid, objects)
+    }
+
     /// Returns the old file, then the new one: binary dumps or text reports.
     pub(crate) fn recorded_inputs(&self) -> [RecordedInput; 2] {
         [self.old.clone(), self.old.with_dump(&self.new)]

@@ -104,8 +104,10 @@ fn as_line(words: &[OsString]) -> String {
 
 /// Returns whether the first argument of a command is a dump.
 fn takes_dump(command: &clap::Command) -> bool {
-    let first = command.get_positionals().next().and_then(|argument| argument.get_value_names());
-    first.and_then(<[_]>::first).is_some_and(|name| name.starts_with("DUMP") || *name == "OLD")
+    let first =
+        command.get_positionals().find(|argument| argument.get_index().is_none_or(|index| index == 1));
+    let first = first.and_then(|argument| argument.get_value_names()).and_then(<[_]>::first);
+    first.is_some_and(|name| name.starts_with("DUMP") && !name.ends_with("PID"))
 }
 
 /// Returns the option of a command with this long name.

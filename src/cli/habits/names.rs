@@ -133,8 +133,9 @@ pub(super) const NAMES: &[Habit] = &[
             "gc_class_stats",
         ],
         "histo DUMP",
-    ),
-    habit(&["histo"], "histo DUMP").process("dump PID --all -o heap.hprof && hprof-cli histo heap.hprof"),
+    )
+    .process("histo PID"),
+    habit(&["histo"], "histo DUMP").process("histo PID"),
     habit(&["showinstancecounts"], "histo DUMP --sort instances"),
     habit(&["unreachable", "unreachable_objects", "garbage"], "histo DUMP --unreachable"),
     habit(

@@ -19,8 +19,9 @@ use hprof_memory::{Ledger, Sources};
 use hprof_query::recordings::profile::flight::memory_over_time::MemoryOverTime;
 use hprof_report::json::DumpHeader;
 
+use crate::cli::jvm;
 #[cfg(target_os = "linux")]
-use crate::cli::capture::via::ViaArgs;
+use crate::cli::jvm::via::ViaArgs;
 use crate::cli::prelude::*;
 use crate::cli::shared::durations::duration;
 use crate::cli::shared::hiding;
@@ -154,12 +155,8 @@ impl AnswerSource for MemorySource {
 
 pub(crate) fn run(cx: &RunContext, args: &MemoryArgs) -> anyhow::Result<Outcome> {
     let path = args.input.path();
-    if !path.exists() {
+    if jvm::process_id(cx, &args.input)?.is_some() || !path.exists() {
         return args.run_live(cx);
-    }
-    let is_number = path.to_str().is_some_and(|name| name.parse::<u32>().is_ok());
-    if is_number && !args.input.quiet {
-        cx.emit("note", &format!("{} is a file here, not a process ID", path.display()));
     }
     for (option, is_given) in
         [("--watch", args.watch.is_some()), ("--trim", args.trim), ("--save", args.save.is_some())]

@@ -171,7 +171,9 @@ pub(crate) fn of_dump(error: &Error) -> Option<&'static str> {
 /// Returns advice about a file that is not a heap dump, by its apparent kind.
 const fn looks_advice(looks: FileKind) -> &'static str {
     match looks {
-        FileKind::ClassHistogram => "make a heap dump with: jcmd PID GC.heap_dump FILE",
+        FileKind::ClassHistogram => {
+            "histo, diff and trend read class histograms; for all else, make a heap dump: jcmd PID GC.heap_dump FILE"
+        }
         FileKind::HprofText => {
             "this is a text report: make a dump of it with `hprof-cli convert FILE -o FILE.hprof`"
         }

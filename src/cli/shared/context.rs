@@ -20,6 +20,7 @@ use hprof_report::screen::Screen;
 use hprof_report::window::RowWindow;
 
 use super::color::ColorArg;
+use super::worker::is_worker;
 
 /// Environment variable that makes a command write its JSON and, after a zero byte, its table: `mcp` needs both.
 pub(crate) const WITH_TABLE: &str = "HPROF_CLI_WITH_TABLE";
@@ -209,15 +210,15 @@ impl RunContext {
         said.unwrap_or_default()
     }
 
-    /// Returns whether a person runs the command: not a page, a screen, a report or an assistant.
-    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "running JVMs can be read on Linux only"))]
-    pub(crate) fn is_shell(&self) -> bool {
-        self.capture.is_none() && !self.has_both
-    }
-
     /// Returns whether output is captured instead of written to stdout.
     pub(crate) fn is_taking(&self) -> bool {
         self.capture.is_some()
+    }
+
+    /// Returns whether the command may inspect running processes: only in a shell. Pages, terminals and assistants show files
+    /// that were chosen in a shell.
+    pub(crate) fn may_inspect_processes(&self) -> bool {
+        self.capture.is_none() && self.kept.is_none() && !is_worker()
     }
 
     /// Captures a grid.

@@ -3,6 +3,7 @@
 pub(crate) mod advice;
 pub(crate) mod args;
 pub(crate) mod beside_recording;
+pub(crate) mod class_histogram;
 pub(crate) mod color;
 pub(crate) mod commands;
 pub(crate) mod containers;

@@ -75,7 +75,7 @@ pub(crate) struct RecordedInput {
     #[command(flatten)]
     pub(crate) input: Input,
 
-    /// Run to read if a text report contains several, counting from 1 [default: the last]
+    /// Run to read if a text report or file of class histograms contains several, counting from 1 [default: the last]
     #[arg(long, value_name = "N", help_heading = "Input", value_parser = clap::value_parser!(u32).range(1..))]
     run: Option<u32>,
 }
@@ -85,6 +85,11 @@ pub(crate) const WITH_FLIGHT: &str = "HPROF binary, text report of the HPROF age
      Recorder (.jfr); plain or compressed with gzip or zstd";
 
 impl RecordedInput {
+    /// Returns the number of the run to read, if given.
+    pub(crate) fn run(&self) -> Option<u32> {
+        self.run
+    }
+
     /// Returns the same options for another file.
     pub(crate) fn with_dump(&self, dump: &Path) -> Self {
         Self { input: self.input.with_dump(dump), run: self.run }

@@ -22,7 +22,7 @@ pub(crate) const STDIN: &str = "-";
 /// File name of the copy of standard input.
 const STDIN_NAME: &str = "stdin.hprof";
 /// Value names of arguments that are dumps.
-const DUMPS: [&str; 4] = ["DUMP", "DUMP|TEXT", "OLD", "NEW"];
+const DUMPS: [&str; 5] = ["DUMP", "DUMP|TEXT", "DUMP|TEXT|PID", "OLD", "NEW"];
 
 /// The copies that this process has made or taken over.
 static COPIES: OnceLock<Vec<PipeCopy>> = OnceLock::new();

@@ -6,12 +6,12 @@
 use std::io::{self, BufRead};
 
 /// Maximum number of bytes of a line that are kept. The agent's own lines are shorter than 1024.
-pub(super) const LONGEST: usize = 1 << 20;
+pub(crate) const LONGEST: usize = 1 << 20;
 /// Number of bytes per read.
 const BLOCK: usize = 1 << 17;
 
 /// A reader of the lines of a text.
-pub(super) struct Lines<'r> {
+pub(crate) struct Lines<'r> {
     input: &'r mut dyn BufRead,
     block: Vec<u8>,
     /// Start of the bytes that were read but not yet returned as lines.
@@ -25,13 +25,13 @@ pub(super) struct Lines<'r> {
 }
 
 impl<'r> Lines<'r> {
-    pub(super) fn new(input: &'r mut dyn BufRead) -> Self {
+    pub(crate) fn new(input: &'r mut dyn BufRead) -> Self {
         let block = vec![0; BLOCK];
         Self { input, block, start: 0, end: 0, line: (0, 0), is_cut: false, number: 0, again: false }
     }
 
     /// Advances to the next line; returns `false` at the end.
-    pub(super) fn advance(&mut self) -> io::Result<bool> {
+    pub(crate) fn advance(&mut self) -> io::Result<bool> {
         if std::mem::take(&mut self.again) {
             return Ok(true);
         }
@@ -120,12 +120,12 @@ impl<'r> Lines<'r> {
     }
 
     /// Returns the current line once more on the next call.
-    pub(super) fn repeat(&mut self) {
+    pub(crate) fn repeat(&mut self) {
         self.again = true;
     }
 
     /// Returns the line without line ending and trailing spaces.
-    pub(super) fn line(&self) -> &[u8] {
+    pub(crate) fn line(&self) -> &[u8] {
         let (start, end) = self.line;
         let mut line = self.block.get(start..end).unwrap_or_default();
         while let [rest @ .., b'\r' | b' ' | b'\t'] = line {
@@ -135,12 +135,12 @@ impl<'r> Lines<'r> {
     }
 
     /// Returns `true` if the line is longer than the part that is kept.
-    pub(super) fn is_cut(&self) -> bool {
+    pub(crate) fn is_cut(&self) -> bool {
         self.is_cut
     }
 
     /// Returns the line number, from 1.
-    pub(super) fn number(&self) -> u64 {
+    pub(crate) fn number(&self) -> u64 {
         self.number
     }
 }

@@ -17,7 +17,7 @@ mod calls;
 mod date;
 pub mod event;
 mod heap;
-mod lines;
+pub(crate) mod lines;
 mod monitors;
 mod reader;
 mod scan;

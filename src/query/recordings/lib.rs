@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 pub mod allocation_sites;
+pub mod class_histograms;
 pub mod compare;
 pub mod cpu;
 pub mod cputime;

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::cli::compare::pair::{ChangeColumns, ComparedFiles, Old};
+use crate::cli::compare::pair::{ChangeColumns, ComparedFiles, Old, PairMember};
+use crate::cli::jvm::CountedObjects;
 use crate::cli::prelude::*;
+use crate::cli::shared::class_histogram::CountedHistogram;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::{RecordedFile, RecordedInput, RecordedProfile};
 use hprof_index::Heap;
 use hprof_index::layout::sizes::Sizes;
 use hprof_query::change::Change;
 use hprof_query::compare::classes::{
-    ClassCensus, ClassChange, ClassDiffGrouping, ComparedFigures, ComparedQuery,
+    ClassCensus, ClassChange, ClassDiffGrouping, ComparedFigures, ComparedNames, ComparedQuery,
 };
 use hprof_query::histogram::{HistogramOrder, Scope, With};
 use hprof_query::naming::stable_names;
@@ -22,8 +24,9 @@ use super::DiffArgs;
 use super::kind::DiffKind;
 use super::shown::{self, Counts};
 
-/// A dump or text report whose objects are counted.
+/// A dump, text report or class histogram whose objects are counted.
 enum CountedFile {
+    Histogram(Box<CountedHistogram>),
     Heap(Arc<Heap>),
     Graph(Box<Session>),
     Text(Box<RecordedProfile>),
@@ -36,6 +39,7 @@ impl CountedFile {
     /// Returns the names of all classes in the file.
     fn class_names(&self) -> Box<dyn Iterator<Item = &str> + '_> {
         match self {
+            Self::Histogram(counted) => Box::new(counted.class_names()),
             Self::Heap(heap) => names_of(heap),
             Self::Graph(session) => names_of(&session.heap),
             Self::Text(recorded) => match &recorded.file {
@@ -59,6 +63,7 @@ fn names_of(heap: &Heap) -> Box<dyn Iterator<Item = &str> + '_> {
 impl AnswerSource for CountedFile {
     fn header(&self) -> DumpHeader<'_> {
         match self {
+            Self::Histogram(counted) => counted.header(),
             Self::Heap(heap) => heap.header(),
             Self::Graph(session) => session.header(),
             Self::Text(recorded) => recorded.header(),
@@ -67,6 +72,7 @@ impl AnswerSource for CountedFile {
 
     fn is_damaged(&self) -> bool {
         match self {
+            Self::Histogram(counted) => counted.is_damaged(),
             Self::Heap(heap) => heap.is_damaged(),
             Self::Graph(session) => session.is_damaged(),
             Self::Text(recorded) => recorded.is_damaged(),
@@ -76,7 +82,7 @@ impl AnswerSource for CountedFile {
     fn check(&self) -> anyhow::Result<()> {
         match self {
             Self::Graph(session) => session.check(),
-            Self::Heap(_) | Self::Text(_) => Ok(()),
+            Self::Histogram(_) | Self::Heap(_) | Self::Text(_) => Ok(()),
         }
     }
 }
@@ -127,12 +133,28 @@ fn run(cx: &RunContext, args: &DiffArgs, group_by: ClassDiffGrouping) -> anyhow:
     let retained = args.retained || args.sort == Some(HistogramOrder::Retained);
     let sort_by =
         args.sort.unwrap_or(if retained { HistogramOrder::Retained } else { HistogramOrder::Bytes });
-    let question = ComparedQuery { group_by, patterns: args.patterns.clone() };
+    let members = args.input.members(cx)?;
+    if retained {
+        PairMember::check_objects(&members, "--retained")?;
+    }
+    let has_counts = members.iter().any(|member| member.counts_of().is_some());
+    let names = if has_counts { ComparedNames::Histograms } else { ComparedNames::Dumps };
+    let question = ComparedQuery { group_by, patterns: args.patterns.clone(), names };
     let scope = if args.live { Scope::Reachable } else { Scope::All };
     let with = if retained { With::Retained } else { With::Counts };
-    let count = |input: &RecordedInput| census(cx, input, &question, scope, with);
-    let [old, new] = args.input.recorded_inputs();
-    let ((old, before), (new, after)) = (count(&old)?, count(&new)?);
+    let count = |member: PairMember| match member {
+        PairMember::Other(input) => census(cx, &input, &question, scope, with),
+        PairMember::Counted(counted) => {
+            counted.ensure_unneeded(&[("--live", args.live)])?;
+            Ok(counted_census(counted, &question))
+        }
+        PairMember::Process(input, pid) => {
+            let counted = args.input.count(cx, &input, pid, CountedObjects::new(args.live))?;
+            Ok(counted_census(Box::new(counted), &question))
+        }
+    };
+    let [old, new] = members;
+    let ((old, before), (new, after)) = (count(old)?, count(new)?);
     let rows = ClassCensus::compare(&before, &after, sort_by);
     let counts = Counts::from_statuses(rows.iter().map(|row| row.status));
     let changed = counts.changed;
@@ -156,6 +178,12 @@ fn run(cx: &RunContext, args: &DiffArgs, group_by: ClassDiffGrouping) -> anyhow:
         messages::about_patterns(cx, &args.patterns, TAKES, names);
     }
     Ok(outcome)
+}
+
+/// Counts the objects of a class histogram.
+fn counted_census(counted: Box<CountedHistogram>, question: &ComparedQuery) -> (CountedFile, ClassCensus) {
+    let census = ClassCensus::of_text(&counted.histogram.heap, question);
+    (CountedFile::Histogram(counted), census)
 }
 
 /// Counts the objects of a file by class.

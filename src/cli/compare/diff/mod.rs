@@ -13,7 +13,7 @@ mod strings;
 mod threads;
 mod waste;
 
-use crate::cli::compare::pair::PairInput;
+use crate::cli::compare::pair::{PairInput, PairMember};
 use crate::cli::prelude::*;
 use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::stack::StackArgs;
@@ -30,6 +30,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli diff before.hprof after.hprof --group-by place
   hprof-cli diff before.hprof after.hprof --group-by package
   hprof-cli diff before.hprof.txt after.hprof --group-by sites --stack
+  hprof-cli diff before.hprof 4711              # the heap of a running JVM
   hprof-cli diff before.hprof after.hprof --format json | jq '.rows[0]'";
 
 /// Kinds of comparison, in the order of help and of the reference.
@@ -67,6 +68,9 @@ const SORT: &[Keyword<HistogramOrder>] = &[
 /// names of lambdas and proxies; object IDs change from dump to dump and are not compared. The largest growth comes
 /// first. Grouping by class reads only the summary of each dump's index and takes milliseconds. Tables omit rows that
 /// did not change. The exit code is 1 if nothing has changed.
+///
+/// By class and package, class histograms of jmap, jcmd and running JVMs (see `histo`) are compared, too, with each other
+/// and with dumps: counts and bytes by class name, without class loaders.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DiffArgs {
     #[command(flatten)]
@@ -120,8 +124,14 @@ pub(crate) struct DiffArgs {
 
 pub(crate) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     args.refuse_others()?;
+    if !BY_NAME.contains(&args.group_by.name) {
+        PairMember::check_objects(&args.input.members(cx)?, &format!("--group-by {}", args.group_by.name))?;
+    }
     (args.group_by.compare)(cx, args)
 }
+
+/// Names of the kinds that compare class histograms, too.
+const BY_NAME: [&str; 2] = [classes::CLASS.name, classes::PACKAGE.name];
 
 impl DiffArgs {
     /// Returns an error if an option was given that cannot be used with this comparison.

@@ -72,6 +72,39 @@ pub struct ComparedQuery {
     pub group_by: ClassDiffGrouping,
     /// Patterns of class names; all classes match if there are none.
     pub patterns: Vec<ClassPattern>,
+    /// Handling of what class histograms lack.
+    pub names: ComparedNames,
+}
+
+/// Names by which classes are matched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ComparedNames {
+    /// Names of dumps and text reports, with class loaders.
+    #[default]
+    Dumps,
+    /// Names that class histograms have, too: without class loaders, and with one name for the fillers with which JVMs cover
+    /// unused memory.
+    Histograms,
+}
+
+/// Names of fillers in class histograms. Dumps have them as [`FILLER`].
+const FILLERS: [&str; 3] =
+    ["jdk.internal.vm.FillerArray[]", "jdk.internal.vm.FillerElement[]", "jdk.internal.vm.FillerObject"];
+const FILLER: &str = "int[]";
+
+impl ComparedQuery {
+    /// Returns the name of a class that is compared.
+    fn name_of<'n>(&self, name: &'n str) -> &'n str {
+        if self.names == ComparedNames::Histograms && FILLERS.contains(&name) { FILLER } else { name }
+    }
+
+    /// Returns the loader of a class that is compared.
+    fn loader_of(&self, loader: impl FnOnce() -> Option<Arc<str>>) -> Option<Arc<str>> {
+        match self.names {
+            ComparedNames::Dumps => loader(),
+            ComparedNames::Histograms => None,
+        }
+    }
 }
 
 /// Counts and sizes of the classes of one dump, by key.
@@ -144,7 +177,8 @@ impl ClassCensus {
     pub fn of_text(heap: &TextHeap, question: &ComparedQuery) -> Self {
         let mut census = Self::default();
         let classes = heap.classes.iter().filter(|class| class.instances > 0);
-        for class in classes.filter(|class| any_matches(&question.patterns, &class.name)) {
+        for class in classes.filter(|class| any_matches(&question.patterns, question.name_of(&class.name))) {
+            let name = question.name_of(&class.name);
             let loader = || {
                 let id = class.loader?;
                 let class = class.loader_class.as_deref().unwrap_or(stable_names::UNKNOWN_LOADER);
@@ -156,12 +190,13 @@ impl ClassCensus {
             };
             let key = match question.group_by {
                 ClassDiffGrouping::Package => {
-                    ComparedKey { name: histogram::package_label(&class.name).into(), loader: None }
+                    ComparedKey { name: histogram::package_label(name).into(), loader: None }
                 }
                 ClassDiffGrouping::Loader => ComparedKey { name: "".into(), loader: loader() },
                 // A text does not name the superclasses of all its classes.
                 ClassDiffGrouping::Class | ClassDiffGrouping::Superclass => {
-                    ComparedKey { name: stable_names::stem(&class.name).into(), loader: loader() }
+                    let loader = question.loader_of(loader);
+                    ComparedKey { name: stable_names::stem(name).into(), loader }
                 }
             };
             census.add(key, class.instances, class.shallow_bytes);
@@ -224,6 +259,7 @@ struct KeyedClasses {
     /// By class number: index of its key, or [`NONE`].
     of_class: Vec<u32>,
     is_with_subclasses: bool,
+    names: ComparedNames,
 }
 
 impl KeyedClasses {
@@ -232,12 +268,13 @@ impl KeyedClasses {
             keys: Vec::new(),
             of_class: Vec::with_capacity(summary.classes().len()),
             is_with_subclasses: question.group_by == ClassDiffGrouping::Superclass,
+            names: question.names,
         };
         let mut known: FxHashMap<ComparedKey, u32> = FxHashMap::default();
         let mut loaders: FxHashMap<ObjectId, Arc<str>> = FxHashMap::default();
         let mut stems = stable_names::Stems::default();
         for (number, class) in summary.numbered_classes() {
-            let name = summary.class_name(class);
+            let name = question.name_of(summary.class_name(class));
             let is_meant = any_matches(&question.patterns, name)
                 && (!groups.is_with_subclasses || summary.class_table().subclasses(number).len() > 0);
             if !is_meant {
@@ -251,7 +288,7 @@ impl KeyedClasses {
             };
             let key = match question.group_by {
                 ClassDiffGrouping::Class | ClassDiffGrouping::Superclass => {
-                    ComparedKey { name: stems.stem(name), loader: loader() }
+                    ComparedKey { name: stems.stem(name), loader: question.loader_of(loader) }
                 }
                 ClassDiffGrouping::Package => {
                     ComparedKey { name: histogram::package_label(name).into(), loader: None }
@@ -301,7 +338,7 @@ impl KeyedClasses {
                 sum.classes = sum.classes.saturating_add(classes);
                 sum.instances = sum.instances.saturating_add(objects);
                 sum.shallow_bytes = sum.shallow_bytes.saturating_add(shallow_bytes);
-                if class.is_dumped() {
+                if class.is_dumped() && self.names == ComparedNames::Dumps {
                     loaders.entry(group).or_default().push(class.loader.into());
                 }
             }

@@ -14,6 +14,7 @@ mod growth;
 pub mod places;
 pub mod properties;
 pub mod root_counts;
+pub mod rounds;
 pub mod strings;
 pub mod threads;
 pub mod trend;

@@ -94,6 +94,17 @@ impl TrendFilter {
 pub fn classes(dumps: &[ClassCensus], which: TrendFilter, least: Option<u64>) -> (Vec<TrendRow>, Least) {
     let heaps: Vec<u64> = dumps.iter().map(|dump| dump.total.shallow_bytes).collect();
     let least = Least::new(least, &heaps);
+    let dumps: Vec<&ClassCensus> = dumps.iter().collect();
+    (class_rows(&dumps, which, least, Growth::from_figures), least)
+}
+
+/// Computes rows by class; `growth` classifies the bytes of a row.
+pub(super) fn class_rows(
+    dumps: &[&ClassCensus],
+    which: TrendFilter,
+    least: Least,
+    growth: impl Fn(&[u64]) -> Option<Growth>,
+) -> Vec<TrendRow> {
     let keys: FxHashSet<&ComparedKey> = dumps.iter().flat_map(|dump| dump.rows.keys()).collect();
     let row = |key: &ComparedKey| {
         let figures = || dumps.iter().map(|dump| dump.rows.get(key).copied().unwrap_or_default());
@@ -103,14 +114,14 @@ pub fn classes(dumps: &[ClassCensus], which: TrendFilter, least: Option<u64>) ->
             labels: Vec::new(),
             text: String::new(),
             objects: figures().map(|figures| figures.instances).collect(),
-            growth: Growth::from_figures(&bytes),
+            growth: growth(&bytes),
             bytes,
         }
     };
     let is_told = |row: &TrendRow| {
         which.contains(row.growth) && row.delta().unsigned_abs() >= least.min_bytes(row.growth)
     };
-    (sorted(keys.into_iter().map(row).filter(is_told).collect()), least)
+    sorted(keys.into_iter().map(row).filter(is_told).collect())
 }
 
 /// Computes rows by place, with figures in the order of the dumps. `least` overrides the minimum change from the first dump to

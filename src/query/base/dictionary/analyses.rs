@@ -119,10 +119,12 @@ names! {
     GROWTH_PERCENT: Float, "growth in percent of `all_grown_bytes`; negative if it shrank";
     ALL_GROWN_BYTES: Integer, "total growth, including growth that no place explains: growth of the reachable heap, plus the bytes by which other places shrank";
     GROWN_BYTES: Integer, "total growth of the places that grew";
-    GROWS: Text, "`every_step`: it grew in every step; `stopped`: it grew and never shrank, but did not grow in the last step; `varies`: any other change, listed only if all rows are requested. Growth in a step counts from a twentieth of the average step";
+    GROWS: Text, "`every_step`: it grew in every step; `stopped`: it grew and never shrank, but did not grow in the last step; `varies`: any other change, listed only if all rows are requested. Growth in a step counts from a twentieth of the average step. Of five and more class histograms, `every_step` also requires growth beyond ups and downs, and `stopped` is `varies`";
     BYTES: Integer, "bytes at the place, or of the class";
     BYTES_PER_HOUR: Signed, "growth per hour between the dumps";
     HOURS: Float, "hours from the first dump to the last";
+    HOURS_UNTIL_FULL: Float, "hours from the last round until the heap is full, if the classes that grew in every round continue to grow at their rate";
+    ROUNDS_VERDICT: Text, "of class histograms: `judged`: growth was told from ups and downs and from garbage; `too_few`: there are fewer than five; `no_collection`: no garbage was collected between the first and the last, so nothing is listed";
     VALUES_BY_DUMP: Integers, "bytes in each dump";
     OBJECTS_BY_DUMP: Integers, "number of objects in each dump";
     MIN_CHANGES: Record, "minimum sizes of the changes shown";

@@ -267,7 +267,7 @@ pub fn finish(mut rows: Vec<HistogramRow>, question: &HistogramQuery, heap_bytes
     }
     let total = HistogramTotals {
         rows: rows.len() as u64,
-        instances: rows.iter().map(|row| row.instances).sum(),
+        instances: rows.iter().fold(0, |sum, row| sum.saturating_add(row.instances)),
         shallow_bytes: rows.iter().fold(0, |sum, row| sum.saturating_add(row.shallow_bytes)),
     };
     rows.truncate(question.top.unwrap_or(usize::MAX));

@@ -1,15 +1,20 @@
-//! `trend`: growth over three or more dumps.
+//! `trend`: growth over three or more dumps or class histograms, or of a running JVM.
+
+mod histograms;
+mod series;
 
 use std::sync::Arc;
 
+use crate::cli::jvm::ProcessArgs;
 use crate::cli::prelude::*;
+use crate::cli::shared::class_histogram::CountedHistogram;
 use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::heap_columns::heap_trend;
 use crate::cli::shared::recording::{RecordedInput, RecordedProfile, UNREAD};
 use hprof_index::Heap;
 use hprof_index::layout::sizes::Sizes;
 use hprof_query::compare::Growth;
-use hprof_query::compare::classes::{ClassCensus, ClassDiffGrouping, ComparedQuery};
+use hprof_query::compare::classes::{ClassCensus, ClassDiffGrouping, ComparedNames, ComparedQuery};
 use hprof_query::compare::places::DumpPlaces;
 use hprof_query::compare::trend::{self, Least, TrendFilter, TrendRow};
 use hprof_query::dictionary::{ComparedValue, Name};
@@ -23,11 +28,16 @@ use hprof_report::value::list;
 
 use super::place_lines;
 use crate::cli::shared::several::{DumpOutcome, SeveralInput};
+use histograms::{RoundsSummary, TrendMember};
+use series::SeriesArgs;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli trend monday.hprof tuesday.hprof wednesday.hprof
   hprof-cli trend heap-*.hprof --group-by class
   hprof-cli trend heap-*.hprof --all --min-change 1MiB
+  hprof-cli trend 4711 --every 60s --for 10m    # without a dump: the JVM counts
+  hprof-cli trend 4711 --live --every 5m --output rounds.txt
+  hprof-cli trend rounds.txt
   hprof-cli trend heap-*.hprof --format json | jq '.rows[] | select(.grows == \"every_step\")'";
 
 /// Milliseconds per hour.
@@ -72,10 +82,29 @@ const ORDER: &[Keyword<DumpOrder>] = &[
 /// given. Places are those of `diff --group-by place`, compared by retained size; classes are compared by shallow
 /// bytes. The exit code is 1 if nothing grows. Recordings of Flight Recorder (.jfr) among the files add evidence:
 /// whether the heap used after collections grew.
+///
+/// Without dumps: the JVM of a process ID counts its objects every --every (`histo PID`), until --for has passed, Ctrl-C
+/// is pressed, or the process ends. A class is growing if it grew in each of at least five rounds, steadily or for long,
+/// and garbage was collected in this time. By default, garbage is counted, too: that costs the program the shortest
+/// time, and takes more rounds if its garbage lives long. With --live, the JVM collects garbage before each round, so
+/// that only reachable objects are counted: the better choice wherever the program can stand still for a full
+/// collection. The files of --output, and class histograms of jmap and jcmd, are compared in the same way.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("dump", |dump| dump
+    .value_name("DUMP|TEXT|PID")
+    .help(
+        "Heap dumps in HPROF format: plain, compressed with gzip or zstd, or each the only dump in a tar or zip archive; one \
+         of them can be `-` for standard input. Or class histograms of jmap or jcmd, or the process ID of a running JVM"
+    )))]
 pub(crate) struct TrendArgs {
     #[command(flatten)]
     input: SeveralInput,
+
+    #[command(flatten)]
+    process: ProcessArgs,
+
+    #[command(flatten)]
+    series: SeriesArgs,
 
     #[command(flatten)]
     frameworks: FrameworksArgs,
@@ -84,22 +113,16 @@ pub(crate) struct TrendArgs {
     #[arg(long, value_name = "ORDER", value_parser = keys(ORDER), default_value = "time", help_heading = "Input")]
     order: DumpOrder,
 
-    /// Group rows by KEY, which also selects what to compare
-    #[arg(
-        long,
-        value_name = "KEY",
-        value_parser = keys(GROUP_BY),
-        default_value = "place",
-        help_heading = "Output"
-    )]
-    group_by: TrendGroupBy,
+    /// Group rows by KEY, which also selects what to compare [default: place, or class without dumps]
+    #[arg(long, value_name = "KEY", value_parser = keys(GROUP_BY), help_heading = "Output")]
+    group_by: Option<TrendGroupBy>,
 
     /// Only classes that match PATTERN; with --group-by class, package, loader
     #[arg(long = "class", value_name = "PATTERN", help_heading = "Filter")]
     patterns: Vec<ClassPattern>,
 
     /// Omit changes smaller than SIZE from the first dump to the last, for example 1MiB [default: a thousandth of the
-    /// largest heap if it grows from each dump to the next, else a hundredth]
+    /// largest heap if it grows from each dump to the next, else a hundredth; a ten-thousandth for class histograms]
     #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Filter")]
     min_change: Option<u64>,
 
@@ -124,6 +147,7 @@ struct TrendDumps {
 
 /// The newest dump, which JSON describes in most detail, with or without its graph.
 enum LastDump {
+    Histogram(Box<CountedHistogram>),
     Heap(Arc<Heap>),
     Session(Box<Session>),
 }
@@ -131,6 +155,7 @@ enum LastDump {
 impl AnswerSource for TrendDumps {
     fn header(&self) -> DumpHeader<'_> {
         match &self.last {
+            LastDump::Histogram(counted) => counted.header(),
             LastDump::Heap(heap) => heap.header(),
             LastDump::Session(session) => session.header(),
         }
@@ -141,49 +166,123 @@ impl AnswerSource for TrendDumps {
     }
 }
 
+/// The dumps, the rows, and the minimum size of a row.
+struct TrendResult {
+    source: TrendDumps,
+    rows: Vec<TrendRow>,
+    least: Least,
+    group_by: TrendGroupBy,
+    /// Facts about class histograms; `None` for dumps.
+    rounds: Option<RoundsSummary>,
+}
+
 pub(crate) fn run(cx: &RunContext, args: &TrendArgs) -> anyhow::Result<Outcome> {
-    let (mut recordings, mut given) = (Vec::new(), Vec::new());
+    let (mut recordings, mut members) = (Vec::new(), Vec::new());
     for input in args.input.inputs() {
+        if let Some(process) = TrendMember::process(cx, &input)? {
+            members.push(process);
+            continue;
+        }
         match RecordedInput::open_heap_of_flight(cx, &input)? {
             Some(recorded) => recordings.push(recorded),
-            None => given.push(input),
+            None => members.push(TrendMember::new(cx, input)?),
         }
     }
+    if let [TrendMember::Process(input, pid)] = &members[..] {
+        let series::Series { result, end } = series::take(cx, args, input, *pid)?;
+        let outcome = show(cx, args, result, &recordings)?;
+        return end.map_or(Ok(outcome), Err);
+    }
+    args.series.check_unused()?;
+    if !members.iter().any(|member| matches!(member, TrendMember::Process(..))) {
+        args.process.check_unused()?;
+    }
+    let result = if members.iter().any(|member| member.counts_of().is_some()) {
+        histograms::compare(cx, args, members)?
+    } else {
+        anyhow::ensure!(!args.series.live, "--live is for running JVMs; omit it");
+        compare_dumps(cx, args, members)?
+    };
+    show(cx, args, result, &recordings)
+}
+
+/// Compares dumps.
+fn compare_dumps(
+    cx: &RunContext,
+    args: &TrendArgs,
+    members: Vec<TrendMember>,
+) -> anyhow::Result<TrendResult> {
+    let given: Vec<Input> = members
+        .into_iter()
+        .filter_map(|member| match member {
+            TrendMember::Dump(input) => Some(input),
+            TrendMember::Process(..) | TrendMember::Counted(_) => None,
+        })
+        .collect();
     let dumps = given.len();
     anyhow::ensure!(
         dumps > 2,
         "trend compares three or more dumps, and {dumps} were given; `hprof-cli diff` compares two"
     );
+    let group_by = args.group_by.unwrap_or(TrendGroupBy::Place);
     anyhow::ensure!(
-        args.patterns.is_empty() || args.group_by != TrendGroupBy::Place,
+        args.patterns.is_empty() || group_by != TrendGroupBy::Place,
         "--class cannot be used with --group-by place; omit it, or use --group-by class"
     );
     let inputs = order_inputs(cx, args, given)?;
     let which = if args.all { TrendFilter::All } else { TrendFilter::Growing };
-    let (mut source, rows, least) = match args.group_by {
-        TrendGroupBy::Place => by_place(cx, args, &inputs, which)?,
-        TrendGroupBy::Classes(group_by) => by_class(cx, args, &inputs, which, group_by)?,
-    };
+    match group_by {
+        TrendGroupBy::Place => by_place(cx, args, &inputs, which),
+        TrendGroupBy::Classes(group_by) => by_class(cx, args, &inputs, which, group_by),
+    }
+}
+
+/// Shows the result in each of its formats, and returns the outcome.
+fn show(
+    cx: &RunContext,
+    args: &TrendArgs,
+    result: TrendResult,
+    recordings: &[RecordedProfile],
+) -> anyhow::Result<Outcome> {
+    let TrendResult { mut source, rows, least, group_by, rounds } = result;
     source.is_damaged |= recordings.iter().any(AnswerSource::is_damaged);
     let hours = hours(&source.all);
     let shown = rows.iter().take(args.top.rows(args.output.format()).unwrap_or(usize::MAX));
     let lines = shown.map(|row| TrendLine { row, hours });
-    let summary = TrendSummary { dumps: &source.all, recordings: recordings.iter().collect(), least, hours };
-    let what = if args.all { "has changed" } else { "grew at every step, or grew and then stopped," };
+    let summary = TrendSummary {
+        dumps: &source.all,
+        recordings: recordings.iter().collect(),
+        least,
+        hours,
+        rounds: rounds.as_ref(),
+    };
+    let what = match (args.all, &rounds) {
+        (true, _) => "has changed",
+        (false, None) => "grew at every step, or grew and then stopped,",
+        (false, Some(_)) => "grew in every round, beyond its ups and downs,",
+    };
     let nothing = format!("nothing {what} by {} or more (--min-change)", human_bytes(least.growing));
     let width = place_lines::width(cx, &args.output);
-    let mut answer = Answer::new(columns(args.group_by, width), lines)
+    let mut answer = Answer::new(columns(group_by, width), lines)
         .with_summary(&summary_columns(), &summary)
         .matching(rows.len() as u64, "rows")
         .if_empty(args.output.no_rows(nothing.clone()));
     if args.output.format() == Format::Table {
+        let conclusion = rounds.as_ref().map(|rounds| rounds.conclusion(&rows, hours));
+        let text = std::iter::once(headline(&summary)).chain(conclusion).collect::<Vec<_>>().join("\n");
         answer = answer
-            .with_section_above(Section::Text(headline(&summary)))
+            .with_section_above(Section::Text(text))
             .with_lines_below(|line: &TrendLine<'_>| place_lines::lines(&line.row.text, width));
     }
     source.show(cx, "trend", &args.output, answer)?;
-    if rows.is_empty() && !args.input.quiet() {
-        cx.emit("note", &nothing);
+    if !args.input.quiet() {
+        if rows.is_empty() {
+            cx.emit("note", &nothing);
+        }
+        rounds
+            .and_then(|rounds| rounds.advice(!rows.is_empty()))
+            .iter()
+            .for_each(|note| cx.emit("note", note));
     }
     Ok(source.outcome(!rows.is_empty()))
 }
@@ -196,20 +295,23 @@ fn order_inputs(cx: &RunContext, args: &TrendArgs, inputs: Vec<Input>) -> anyhow
         let heap = input.open_quietly(cx)?;
         dumps.push((input, heap.summary().facts().created_ms.get()));
     }
-    if args.order == DumpOrder::Time {
-        if dumps.iter().any(|(_, created)| *created == 0) {
-            if !args.input.quiet() {
-                cx.emit("note", "not all dumps contain a time; they are compared in the order given");
-            }
-        } else {
-            dumps.sort_by_key(|(_, created)| *created);
-        }
-    }
+    sort_by_time(cx, args, &mut dumps, |(_, created)| *created);
     Ok(dumps)
 }
 
-/// The dumps, the rows, and the minimum size of a row.
-type TrendResult = (TrendDumps, Vec<TrendRow>, Least);
+/// Sorts dumps by their times, unless they are compared in the order given.
+fn sort_by_time<T>(cx: &RunContext, args: &TrendArgs, dumps: &mut [T], created_ms: impl Fn(&T) -> u64) {
+    if args.order != DumpOrder::Time {
+        return;
+    }
+    if dumps.iter().any(|dump| created_ms(dump) == 0) {
+        if !args.input.quiet() {
+            cx.emit("note", "not all dumps contain a time; they are compared in the order given");
+        }
+    } else {
+        dumps.sort_by_key(created_ms);
+    }
+}
 
 fn by_place(
     cx: &RunContext,
@@ -230,7 +332,8 @@ fn by_place(
     }
     let last = last.ok_or_else(|| anyhow::anyhow!("no dump was given"))?;
     let (rows, least) = trend::places(&places, which, args.min_change);
-    Ok((TrendDumps { all, last: LastDump::Session(Box::new(last)), is_damaged }, rows, least))
+    let source = TrendDumps { all, last: LastDump::Session(Box::new(last)), is_damaged };
+    Ok(TrendResult { source, rows, least, group_by: TrendGroupBy::Place, rounds: None })
 }
 
 fn by_class(
@@ -240,7 +343,7 @@ fn by_class(
     which: TrendFilter,
     group_by: ClassDiffGrouping,
 ) -> anyhow::Result<TrendResult> {
-    let question = ComparedQuery { group_by, patterns: args.patterns.clone() };
+    let question = ComparedQuery { group_by, patterns: args.patterns.clone(), names: ComparedNames::Dumps };
     let (mut censuses, mut all, mut last) = (Vec::new(), Vec::new(), None);
     let mut is_damaged = false;
     for (input, created) in inputs {
@@ -252,7 +355,8 @@ fn by_class(
     }
     let last = last.ok_or_else(|| anyhow::anyhow!("no dump was given"))?;
     let (rows, least) = trend::classes(&censuses, which, args.min_change);
-    Ok((TrendDumps { all, last: LastDump::Heap(last), is_damaged }, rows, least))
+    let source = TrendDumps { all, last: LastDump::Heap(last), is_damaged };
+    Ok(TrendResult { source, rows, least, group_by: TrendGroupBy::Classes(group_by), rounds: None })
 }
 
 /// Returns the hours from the first dump to the last, if both have a time.
@@ -271,7 +375,15 @@ fn headline(summary: &TrendSummary<'_>) -> String {
         Some(hours) => format!(", {:.1} seconds", hours * 3600.0),
         None => String::new(),
     };
-    let dumps = format!("{} dumps{time}: {}", summary.dumps.len(), names.join(", "));
+    let count = summary.dumps.len();
+    let dumps = match (&summary.rounds, &names[..]) {
+        // Of one process.
+        (Some(_), [first, others @ ..]) if others.iter().all(|name| name == first) => {
+            format!("{count} class histograms{time}: {first}")
+        }
+        (Some(_), _) => format!("{count} class histograms and dumps{time}: {}", names.join(", ")),
+        (None, _) => format!("{count} dumps{time}: {}", names.join(", ")),
+    };
     let recordings = summary.recordings.iter().map(|recorded| {
         let trend = recorded.heap_over_time().and_then(HeapOverTime::trend);
         let none = if recorded.is_damaged() { UNREAD } else { "no collections" }.to_owned();
@@ -386,6 +498,7 @@ struct TrendSummary<'a> {
     recordings: Vec<&'a RecordedProfile>,
     least: Least,
     hours: Option<f64>,
+    rounds: Option<&'a RoundsSummary>,
 }
 
 fn summary_columns<'a>() -> Columns<'a, TrendSummary<'a>> {
@@ -406,6 +519,18 @@ fn summary_columns<'a>() -> Columns<'a, TrendSummary<'a>> {
         }),
         Column::new(names::HOURS, |summary: &TrendSummary<'a>| summary.hours.into())
             .or_null("the dumps contain no times"),
+        Column::new(names::ROUNDS_VERDICT, |summary: &TrendSummary<'a>| {
+            summary.rounds.map(RoundsSummary::verdict).into()
+        })
+        .or_null("dumps are compared"),
+        Column::new(names::HEAP_MAX_BYTES, |summary: &TrendSummary<'a>| {
+            summary.rounds.and_then(|rounds| rounds.heap_max_bytes).into()
+        })
+        .or_null("dumps are compared, or it is unknown"),
+        Column::new(names::HOURS_UNTIL_FULL, |summary: &TrendSummary<'a>| {
+            summary.rounds.and_then(|rounds| rounds.hours_until_full).into()
+        })
+        .or_null("dumps are compared, nothing grows, or the maximum size of the heap is unknown"),
     ])
 }
 

@@ -21,7 +21,7 @@ const VARIABLE: &str = "HPROF_CLI_HELPER";
 const FILES: [&str; 2] = ["hprof-helper", "hprof-helper-glibc"];
 
 /// Options of commands about running JVMs.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Target")]
 pub(crate) struct ViaArgs {
     /// Run on the target that COMMAND connects to with stdin and stdout: 'kubectl exec -i POD --',
