@@ -209,6 +209,12 @@ pub enum Error {
         /// Maximum length in bytes.
         max: usize,
     },
+    /// A helper was asked to send a diagnostic command that it does not send.
+    #[error("the helper does not send `{command}` to JVMs")]
+    CommandRefused {
+        /// Diagnostic command.
+        command: String,
+    },
     /// The JVM replied that a command failed.
     #[error("process {pid} refused `{command}`: {text}")]
     Refused {

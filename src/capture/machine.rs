@@ -105,6 +105,19 @@ pub trait Machine {
     ) -> Result<DumpOutcome, Error>;
 }
 
+/// Diagnostic commands that are sent to JVMs. A helper refuses all others: some load code or write files.
+pub const DIAGNOSTIC_COMMANDS: [&str; 9] = [
+    "GC.class_histogram",
+    "GC.class_histogram -all",
+    "GC.heap_info",
+    "System.map",
+    "System.native_heap_info",
+    "System.trim_native_heap",
+    "VM.flags -all",
+    "VM.info",
+    "VM.native_memory summary",
+];
+
 /// Reply of a JVM to a diagnostic command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandReply {
@@ -152,9 +165,11 @@ impl<'d> LocalMachine<'d> {
     /// Returns the JVM with this ID to send commands to it.
     fn attach(&mut self, pid: u32) -> Result<&mut Jvm<'d>, Error> {
         match self.attached.take().filter(|jvm| jvm.process().pid() == pid) {
+            // Kept even if it has ended: a later process with its ID is another one.
             Some(jvm) => {
+                let jvm = self.attached.insert(jvm);
                 jvm.check_running()?;
-                Ok(self.attached.insert(jvm))
+                Ok(jvm)
             }
             None => {
                 let FoundProcess { process, mapped, files, .. } = self.found_process(pid)?;

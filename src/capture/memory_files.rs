@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::processes::Process;
+use crate::remote::unescape_mount;
 
 /// Contents of the files about a process's memory, read at about the same time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,8 +37,9 @@ pub struct CgroupFiles {
     pub files: Vec<(String, String)>,
 }
 
-/// Maximum length of what is kept of `smaps`: about 200 bytes for a mapping. Linux permits 65,530 mappings by default.
-const MAX_SMAPS: usize = 24 << 20;
+/// Maximum length of what is kept of `smaps`: about 100 bytes for a mapping. Linux permits 65,530 mappings by default,
+/// Elasticsearch asks for 262,144.
+const MAX_SMAPS: usize = 28 << 20;
 /// Lines of `smaps` that are kept, besides those with the addresses.
 const KEPT: [&str; 5] = ["Rss:", "Pss:", "SwapPss:", "Private_Hugetlb:", "Shared_Hugetlb:"];
 /// Maximum number of threads whose stack pointers are read.
@@ -86,12 +88,17 @@ fn smaps(path: &Path) -> std::io::Result<String> {
     let mut line = Vec::new();
     // The kernel shortens paths to a page.
     while (&mut file).take(1 << 16).read_until(b'\n', &mut line)? > 0 {
-        let is_kept = match line.first() {
-            Some(b'A'..=b'Z') => KEPT.iter().any(|name| line.starts_with(name.as_bytes())),
-            _ => true,
-        };
-        if is_kept {
-            kept.extend_from_slice(&line);
+        match line.first() {
+            // `Rss:                  12 kB`
+            Some(b'A'..=b'Z') if KEPT.iter().any(|name| line.starts_with(name.as_bytes())) => {
+                let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+                let (name, number) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+                if number != b"0" {
+                    kept.extend_from_slice(&[name, b" ", number, b" kB\n"].concat());
+                }
+            }
+            Some(b'A'..=b'Z') => {}
+            _ => kept.extend_from_slice(&line),
         }
         if kept.len() > MAX_SMAPS {
             return Err(ErrorKind::FileTooLarge.into());
@@ -114,29 +121,40 @@ fn text(path: &Path, max: u64) -> std::io::Result<String> {
 /// Counts the resident bytes of the parts of ranges that do not fill a mapping.
 fn resident_parts(process: &Process, smaps: &str, ranges: &[(u64, u64)]) -> Vec<(u64, u64, u64)> {
     let Ok(pagemap) = File::open(process.proc_path("pagemap")) else { return Vec::new() };
-    let heads = smaps.lines().filter_map(|line| {
-        let (start, end) = line.split_once(' ')?.0.split_once('-')?;
-        Some((u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?))
-    });
     let mut parts = Vec::new();
-    for (start, end) in heads {
-        for range in ranges {
-            let (from, to) = (range.0.max(start), range.1.min(end));
-            if from < to && (from, to) != (start, end) {
-                parts.extend(resident_bytes(&pagemap, from, to).map(|bytes| (from, to, bytes)));
+    let mut current = None;
+    for line in smaps.lines() {
+        if let Some(kib) = line.strip_prefix("Rss: ").and_then(|rest| rest.strip_suffix(" kB")) {
+            // Without this line, nothing of a mapping is resident, however large it is.
+            let resident = kib.parse::<u64>().unwrap_or(0).saturating_mul(1 << 10);
+            let Some((start, end)) = current.take() else { continue };
+            for range in ranges {
+                let (from, to) = (range.0.max(start), range.1.min(end));
+                if from < to && (from, to) != (start, end) {
+                    parts.extend(resident_bytes(&pagemap, from, to, resident).map(|bytes| (from, to, bytes)));
+                }
             }
+        } else if let Some(range) = head(line) {
+            current = Some(range);
         }
     }
     parts
 }
 
-/// Counts the resident bytes of a range by `/proc/PID/pagemap` (Linux: Documentation/admin-guide/mm/pagemap.rst).
-fn resident_bytes(pagemap: &File, start: u64, end: u64) -> Option<u64> {
+/// Returns the addresses of a mapping from its first line.
+fn head(line: &str) -> Option<(u64, u64)> {
+    let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+    Some((u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?))
+}
+
+/// Counts the resident bytes of a range by `/proc/PID/pagemap` (Linux: Documentation/admin-guide/mm/pagemap.rst), up to those of
+/// its mapping.
+fn resident_bytes(pagemap: &File, start: u64, end: u64, of_mapping: u64) -> Option<u64> {
     let page = rustix::param::page_size() as u64;
     let (mut at, last) = (start / page, end.div_ceil(page));
     let mut entries = vec![0; ENTRIES * ENTRY];
     let mut present: u64 = 0;
-    while at < last {
+    while at < last && present.saturating_mul(page) < of_mapping {
         let length = usize::try_from((last - at).saturating_mul(ENTRY as u64)).ok()?.min(entries.len());
         let buffer = entries.get_mut(..length)?;
         let read = pagemap.read_at(buffer, at.checked_mul(ENTRY as u64)?).ok()?;
@@ -210,13 +228,11 @@ fn memory_group(groups: &str, mounts: &str) -> Option<(PathBuf, String)> {
             has_memory.then_some((root, point))
         });
         mounted.find_map(|(root, point)| {
-            let inner = match root {
-                "/" => path,
-                root => path.strip_prefix(root).unwrap_or("/"),
-            };
-            let is_below = !Path::new(inner).components().any(|part| part == std::path::Component::ParentDir);
-            let inner = if inner.is_empty() { "/" } else { inner };
-            is_below.then(|| (PathBuf::from(point), inner.to_owned()))
+            // A process outside of what is mounted is in a group that cannot be read.
+            let inner = Path::new(path).strip_prefix(unescape_mount(root)).ok()?;
+            let is_below = !inner.components().any(|part| part == std::path::Component::ParentDir);
+            let inner = Path::new("/").join(inner).display().to_string();
+            is_below.then(|| (PathBuf::from(unescape_mount(point)), inner))
         })
     })
 }
@@ -236,6 +252,14 @@ mod tests {
             ("5:cpu:/\n4:memory:/docker/a\n0::/\n", first, Some(("/sys/fs/cgroup/memory", "/docker/a"))),
             ("0::/system.slice/x.scope\n", second, Some(("/sys/fs/cgroup", "/system.slice/x.scope"))),
             ("4:memory:/docker/a\n", inside, Some(("/sys/fs/cgroup", "/"))),
+            // Outside of what is mounted.
+            ("4:memory:/docker/abc\n", inside, None),
+            ("4:memory:/\n", inside, None),
+            (
+                "0::/a b\n",
+                "30 25 0:27 / /sys/fs\\040x rw - cgroup2 cgroup2 rw\n",
+                Some(("/sys/fs x", "/a b")),
+            ),
             // A group of another namespace.
             ("0::/../../x\n", second, None),
             ("0::/a\n", "", None),

@@ -23,6 +23,8 @@ pub enum Advice {
     TrackingOff {
         /// Unexplained bytes.
         unexplained_bytes: u64,
+        /// Bytes of `malloc` that are in use, if it states them.
+        malloc_bytes: Option<u64>,
     },
     /// There are direct buffers, or other memory of libraries, and no dump says who holds them.
     HoldersUnknown {
@@ -33,6 +35,11 @@ pub enum Advice {
     OutsideOfJvm {
         /// Unexplained bytes.
         unexplained_bytes: u64,
+    },
+    /// Free memory that glibc's `malloc` keeps is a large part of the process.
+    MallocFree {
+        /// Resident bytes.
+        bytes: u64,
     },
     /// Arenas of glibc's `malloc` are a large part of the process, and most of that is unexplained: free parts of arenas.
     Arenas {
@@ -92,11 +99,18 @@ pub fn advice(ledger: &Ledger, sources: &Sources) -> Vec<Advice> {
     }
     let tracks = sources.native_memory.is_some();
     if !tracks && is_much(unexplained_bytes) {
-        all.push(Advice::TrackingOff { unexplained_bytes });
+        all.push(Advice::TrackingOff {
+            unexplained_bytes,
+            malloc_bytes: sources.malloc.map(|malloc| malloc.used_bytes),
+        });
     }
     let library = resident(MemoryKind::DirectBuffers);
     if sources.buffers.is_none() && is_much(library) {
         all.push(Advice::HoldersUnknown { bytes: library });
+    }
+    let free = resident(MemoryKind::MallocFree);
+    if is_much(free) {
+        all.push(Advice::MallocFree { bytes: free });
     }
     let is_in_arenas = is_much(ledger.arena_bytes) && is_much(unexplained_bytes);
     if is_in_arenas {
@@ -132,7 +146,15 @@ pub fn advice(ledger: &Ledger, sources: &Sources) -> Vec<Advice> {
         all.push(Advice::CodeCache { used_bytes, limit_bytes });
     }
     if let Some((heap_bytes, limit_bytes)) = heap_limit.zip(limit) {
-        let other_bytes = process.saturating_sub(resident(MemoryKind::Heap));
+        // Pages of files can be dropped.
+        let droppable = [
+            MemoryKind::Heap,
+            MemoryKind::MappedFiles,
+            MemoryKind::Modules,
+            MemoryKind::Libraries,
+            MemoryKind::Archive,
+        ];
+        let other_bytes = droppable.iter().fold(process, |rest, kind| rest.saturating_sub(resident(*kind)));
         if process > 0 && heap_bytes.saturating_add(other_bytes) > limit_bytes {
             all.push(Advice::HeapBeyondLimit { heap_bytes, other_bytes, limit_bytes });
         }

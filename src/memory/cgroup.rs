@@ -14,14 +14,13 @@ pub struct CgroupFiles {
     pub files: Vec<(String, String)>,
 }
 
-/// Names of the files that are read; the first nine are of version 2.
-pub const FILES: [&str; 19] = [
+/// Names of the files that are read; the first eight are of version 2.
+pub const FILES: [&str; 15] = [
     "memory.current",
     "memory.max",
     "memory.high",
     "memory.peak",
     "memory.swap.current",
-    "memory.swap.max",
     "memory.events",
     "memory.stat",
     "cgroup.procs",
@@ -30,11 +29,8 @@ pub const FILES: [&str; 19] = [
     "memory.max_usage_in_bytes",
     "memory.kmem.usage_in_bytes",
     "memory.memsw.usage_in_bytes",
-    "memory.memsw.limit_in_bytes",
     "memory.oom_control",
     "memory.failcnt",
-    "memory.soft_limit_in_bytes",
-    "memory.use_hierarchy",
 ];
 
 /// Memory of a control group.
@@ -68,7 +64,7 @@ pub struct Cgroup {
     pub slab_bytes: Option<u64>,
     /// Bytes in swap.
     pub swap_bytes: Option<u64>,
-    /// Number of processes killed because the limit was reached.
+    /// Number of processes that the kernel ended for lack of memory, in the group or on the machine.
     pub oom_kills: Option<u64>,
     /// Number of times that the limit was reached.
     pub limit_hits: Option<u64>,
@@ -80,15 +76,24 @@ pub struct Cgroup {
 const NO_LIMIT: u64 = 1 << 56;
 
 impl Cgroup {
-    /// Parses the files of a process's control group and of those above it, innermost first. Returns the group whose limit is
-    /// the lowest, as that one ends the process; the innermost one if none has a limit.
+    /// Parses the files of a process's control group and of those above it, innermost first. Returns the group that is nearest to
+    /// its limit, as that one ends the process; the innermost one if none has a limit.
     pub fn of_levels(levels: &[CgroupFiles]) -> Option<Self> {
-        let groups = levels.iter().map(Self::parse).filter(|group| group.current_bytes.is_some());
-        groups.reduce(|inner, outer| match (inner.limit_bytes, outer.limit_bytes) {
-            (Some(inner_limit), Some(limit)) if limit < inner_limit => outer,
-            (None, Some(_)) => outer,
-            _ => inner,
-        })
+        let groups: Vec<Self> =
+            levels.iter().map(Self::parse).filter(|group| group.current_bytes.is_some()).collect();
+        let room = |group: &&Self| Some(group.limit_bytes?.saturating_sub(group.current_bytes?));
+        let limited = groups.iter().filter(|group| group.limit_bytes.is_some());
+        // Of several that are equally near, the outermost has all processes.
+        if let Some(nearest) = limited.rev().min_by_key(|group| room(group)) {
+            return Some(nearest.clone());
+        }
+        let mut inner = groups.into_iter().next()?;
+        // The lowest limit of the groups above it (version 1), whose files cannot be read.
+        let stat =
+            levels.first().and_then(|level| level.files.iter().find(|(name, _)| name == "memory.stat"));
+        let above = stat.and_then(|(_, text)| value(text, "hierarchical_memory_limit"));
+        inner.limit_bytes = above.filter(|limit| *limit < NO_LIMIT);
+        Some(inner)
     }
 
     fn parse(level: &CgroupFiles) -> Self {
@@ -133,15 +138,10 @@ impl Cgroup {
             };
         }
         let current_bytes: Option<u64> = number("memory.usage_in_bytes");
-        let own = limit("memory.limit_in_bytes");
         let swap = number("memory.memsw.usage_in_bytes").zip(current_bytes);
         Self {
             current_bytes,
-            // The lowest limit of this group and those above it, even if their files cannot be read.
-            limit_bytes: match stat("hierarchical_memory_limit").filter(|limit| *limit < NO_LIMIT) {
-                Some(limit) => Some(own.map_or(limit, |own| own.min(limit))),
-                None => own,
-            },
+            limit_bytes: limit("memory.limit_in_bytes"),
             peak_bytes: number("memory.max_usage_in_bytes"),
             anon_bytes: stat("total_rss").or_else(|| stat("rss")),
             file_bytes: stat("total_cache").or_else(|| stat("cache")),
@@ -153,11 +153,6 @@ impl Cgroup {
             limit_hits: number("memory.failcnt"),
             ..base
         }
-    }
-
-    /// Returns the bytes that cannot be dropped.
-    pub fn needed_bytes(&self) -> Option<u64> {
-        Some(self.current_bytes?.saturating_sub(self.reclaimable_bytes.unwrap_or(0)))
     }
 }
 
@@ -201,7 +196,10 @@ mod tests {
             ("/pod", Some(400), Some(45))
         );
         assert_eq!((found.oom_kills, found.limit_hits, found.processes), (Some(2), Some(7), Some(2)));
-        assert_eq!(found.needed_bytes(), Some(255));
+        // A group below that has more room does not matter, one that has less does.
+        let near = level("/pod/c", &[("memory.current", "199"), ("memory.max", "200")]);
+        let far = level("/pod", &[("memory.current", "300"), ("memory.max", "402")]);
+        assert_eq!(Cgroup::of_levels(&[near, far]).unwrap().path, "/pod/c");
         let found = Cgroup::of_levels(&[inner]).unwrap();
         assert_eq!((found.current_bytes, found.limit_bytes), (Some(100), None));
         assert_eq!(Cgroup::of_levels(&[]), None);

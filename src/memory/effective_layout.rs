@@ -1,7 +1,7 @@
 //! Addresses of the parts of a JVM for a ledger: those that the JVM states, and those that only their size tells.
 
 use crate::jvm_layout::{JvmLayout, Part};
-use crate::mappings::{AddressRange, Mappings, sum};
+use crate::mappings::{AddressRange, Mappings};
 use crate::sources::Sources;
 
 /// Categories of Native Memory Tracking that are parts of the JVM.
@@ -49,20 +49,24 @@ fn range_of_length(mappings: &Mappings, length: u64, committed: u64) -> Option<A
     if length == 0 {
         return None;
     }
-    for (first, mapping) in mappings.all.iter().enumerate() {
+    // Accessible bytes before each mapping, and the first mapping of the run without gaps that each one is in.
+    let (mut accessible, mut runs) = (vec![0u64], Vec::with_capacity(mappings.all.len()));
+    for (at, mapping) in mappings.all.iter().enumerate() {
+        let before = accessible.last().copied().unwrap_or(0);
+        let own = if mapping.access.is_none() { 0 } else { mapping.range.bytes() };
+        accessible.push(before.saturating_add(own));
+        let run = mappings.before(at).and_then(|_| runs.last().copied());
+        runs.push(run.unwrap_or(at));
+    }
+    let bytes_before = |at: usize| accessible.get(at).copied().unwrap_or(0);
+    for (first, mapping) in mappings.all.iter().enumerate().filter(|(_, mapping)| mapping.is_anonymous()) {
         let start = mapping.range.start;
-        if !mapping.is_anonymous() {
-            continue;
-        }
         let end = start.checked_add(length)?;
         let last = mappings.all.partition_point(|other| other.range.end < end);
         let ends_there = mappings.all.get(last).is_some_and(|last| last.range.end == end);
-        let has_gaps = || (first + 1..=last).any(|at| mappings.before(at).is_none());
-        let accessible = || {
-            let parts = mappings.all.get(first..=last).unwrap_or_default().iter();
-            sum(parts.filter(|part| !part.access.is_none()).map(|part| part.range.bytes()))
-        };
-        if ends_there && !has_gaps() && accessible().abs_diff(committed) <= SLACK {
+        let is_one_run = runs.get(last).is_some_and(|run| *run <= first);
+        let bytes = bytes_before(last + 1).saturating_sub(bytes_before(first));
+        if ends_there && is_one_run && bytes.abs_diff(committed) <= SLACK {
             return AddressRange::new(start, end);
         }
     }

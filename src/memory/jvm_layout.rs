@@ -28,9 +28,11 @@ pub struct JvmLayout {
     pub ranges: Vec<(AddressRange, Part)>,
     /// Committed bytes of the heap, from `GC.heap_info`.
     pub heap_committed_bytes: Option<u64>,
-    /// Committed bytes of metaspace and class space together, from `GC.heap_info`.
+    /// Committed bytes of metaspace and class space together, from `GC.heap_info` (up to JDK 24).
     pub metaspace_committed_bytes: Option<u64>,
-    /// Committed bytes of the class space, from `GC.heap_info`.
+    /// Committed bytes of the metaspace without the class space, from `VM.info`.
+    pub metadata_committed_bytes: Option<u64>,
+    /// Committed bytes of the class space.
     pub class_space_committed_bytes: Option<u64>,
     /// Used bytes of the code cache.
     pub code_used_bytes: Option<u64>,
@@ -41,7 +43,7 @@ pub struct JvmLayout {
 /// Maximum number of ranges. A heap has at most three, and a code cache as many.
 const MAX_RANGES: usize = 64;
 /// Maximum number of ranges of `System.map`.
-const MAX_LABELLED: usize = 10_000;
+pub(crate) const MAX_LABELLED: usize = 10_000;
 
 impl JvmLayout {
     /// Adds the addresses in the reply to `VM.info`.
@@ -72,6 +74,12 @@ impl JvmLayout {
                 self.add_bounds(rest, Part::Collector);
             } else if let Some(rest) = line.strip_prefix("bounds ") {
                 self.add_bounds(rest, Part::Code);
+            } else if let Some(rest) = line.strip_prefix("Non-class space:") {
+                self.metadata_committed_bytes = committed_space(rest);
+            } else if let Some(rest) =
+                line.strip_prefix("Class space:").filter(|rest| rest.contains(" reserved, "))
+            {
+                self.class_space_committed_bytes = committed_space(rest);
             } else if line.starts_with("CodeHeap '") || line.starts_with("CodeCache: size=") {
                 let used = line.split_once(" used=").and_then(|(_, rest)| rest.split(' ').next());
                 if let Some(used) = used.and_then(scaled_bytes) {
@@ -84,6 +92,7 @@ impl JvmLayout {
     /// Adds the facts in the reply to `GC.heap_info`.
     pub fn add_heap_info(&mut self, text: &str) {
         let mut heap: Vec<AddressRange> = Vec::new();
+        let mut is_epsilon = false;
         for line in text.lines() {
             let words = line.trim();
             let committed = after(words, "committed ").or_else(|| after(words, "capacity "));
@@ -101,6 +110,13 @@ impl JvmLayout {
                     self.heap_committed_bytes =
                         Some(self.heap_committed_bytes.unwrap_or(0).saturating_add(bytes));
                 }
+            } else if words.starts_with("Epsilon Heap") {
+                is_epsilon = true;
+            } else if let Some(rest) = words.strip_prefix("space ").filter(|_| is_epsilon && heap.is_empty())
+            {
+                // ` space 524288K,   1% used [0x..., 0x..., 0x...)`
+                heap.extend(bounds(rest));
+                self.heap_committed_bytes = after(words, "space ");
             } else if words.contains(" committed, ") && words.contains(" max, ") {
                 self.heap_committed_bytes = before(words, " committed, ");
             } else if words.starts_with("Reserved region:") || words.starts_with("- [0x") {
@@ -160,7 +176,7 @@ impl JvmLayout {
 
 /// Returns whether a line of `GC.heap_info` is about the heap or a generation of it, not about a part of a generation.
 fn is_generation(words: &str) -> bool {
-    const NAMES: [&str; 11] = [
+    const NAMES: [&str; 10] = [
         "garbage-first heap",
         "def new generation",
         "par new generation",
@@ -171,7 +187,6 @@ fn is_generation(words: &str) -> bool {
         "PSYoungGen",
         "ParOldGen",
         "ZHeap",
-        "Epsilon",
     ];
     NAMES.iter().any(|name| words.starts_with(name))
 }
@@ -185,6 +200,25 @@ fn after(text: &str, word: &str) -> Option<u64> {
 /// Returns the size before a word: `100M committed, `.
 fn before(text: &str, word: &str) -> Option<u64> {
     scaled_bytes(text.split_once(word)?.0.rsplit([' ', ',']).next()?)
+}
+
+/// Returns the committed bytes in ` 64.00 MB reserved, 63.38 MB ( 99%) committed, 1 nodes.`
+fn committed_space(text: &str) -> Option<u64> {
+    let committed = text.split_once(" reserved, ")?.1.split_once(" committed")?.0;
+    let mut words = committed.split_whitespace();
+    let (number, unit) = (words.next()?, words.next()?);
+    let unit: u64 = match unit {
+        "bytes" => 1,
+        "KB" => 1 << 10,
+        "MB" => 1 << 20,
+        "GB" => 1 << 30,
+        _ => return None,
+    };
+    // Two digits after the point.
+    let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+    let hundredths: u64 = format!("{part:0<2}").get(..2)?.parse().ok()?;
+    let whole: u64 = whole.parse().ok().filter(|whole| *whole < 1 << 20)?;
+    Some(whole * unit + hundredths * unit / 100)
 }
 
 /// Returns the range from the lowest to the highest of the addresses in a text: `[0x1, 0x2, 0x3)`, `0x1-0x2`.
@@ -226,6 +260,17 @@ mod tests {
         for end in 0..INFO.len() {
             JvmLayout::default().add_vm_info(&INFO[..end]);
         }
+    }
+
+    #[test]
+    fn metaspace_is_in_the_info_of_the_vm() {
+        let mut layout = JvmLayout::default();
+        layout.add_vm_info(
+            "Virtual space:\n  Non-class space:       64.00 MB reserved,      63.50 MB ( 99%) committed,  1 nodes.\n\
+                   Class space:        1.00 GB reserved,     128.00 KB ( <1%) committed,  1 nodes.\n       Class space:  x\n",
+        );
+        assert_eq!(layout.metadata_committed_bytes, Some((63 << 20) + (1 << 19)));
+        assert_eq!(layout.class_space_committed_bytes, Some(128 << 10));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cgroup::Cgroup;
 use crate::effective_layout::effective_layout;
 use crate::jvm_layout::{JvmLayout, Part};
 use crate::mappings::{AddressRange, Mapping, Mappings, sum};
@@ -119,6 +120,8 @@ pub struct Ledger {
     pub process_bytes: Option<u64>,
     /// Resident bytes that no row has; `None` without mappings.
     pub unexplained_bytes: Option<u64>,
+    /// Resident bytes of the process in mappings of files and shared memory, which control groups count as page cache.
+    pub file_bytes: u64,
     /// Resident bytes of arenas of glibc's `malloc`, of all rows that `malloc` is part of.
     pub arena_bytes: u64,
     /// Number of these arenas.
@@ -137,7 +140,9 @@ struct Placed {
     stacks: u64,
     arenas: u64,
     arena_bytes: u64,
-    /// Bytes of arenas that are not resident. They are free, as memory in use has been written to.
+    /// Resident bytes of arenas and of the heap of `brk`.
+    chunk_bytes: u64,
+    /// Bytes of these that are not resident. They are free, as memory in use has been written to.
     absent_bytes: u64,
     /// Mapped file with most resident bytes, and the number of files.
     largest_file: Option<(u64, String)>,
@@ -166,8 +171,22 @@ impl Ledger {
         placed.share_pool(sources, &layout);
         ledger.unexplained_bytes = Some(placed.pool);
         (ledger.arenas, ledger.arena_bytes) = (placed.arenas, placed.arena_bytes);
+        let files = sources.mappings.iter().flat_map(|mappings| &mappings.all);
+        let files = files.filter(|mapping| mapping.file().is_some() || mapping.access.is_shared);
+        ledger.file_bytes = sum(files.map(|mapping| mapping.proportional_bytes));
         ledger.rows = rows(sources, &layout, Some(&placed));
         ledger
+    }
+
+    /// Returns the anonymous memory of a control group that is not of the process: that of other processes.
+    pub fn other_processes_bytes(&self, group: &Cgroup) -> Option<u64> {
+        let own = self.process_bytes?.saturating_sub(self.file_bytes);
+        Some(group.anon_bytes?.saturating_sub(own))
+    }
+
+    /// Returns the page cache of a control group that the process has not mapped.
+    pub fn other_cache_bytes(&self, group: &Cgroup) -> Option<u64> {
+        Some(group.file_bytes?.saturating_sub(self.file_bytes))
     }
 
     /// Removes the names of files: they may tell what a program works on.
@@ -207,13 +226,12 @@ impl Placed {
         let mut placed = Self::default();
         let mut files: Vec<(&str, u64)> = Vec::new();
         for (index, mapping) in mappings.all.iter().enumerate() {
-            let rest = placed.place_parts(mapping, layout, &sources.clipped);
+            let (rest, is_part) = placed.place_parts(mapping, layout, &sources.clipped);
             let shape = shapes.get(index).copied().unwrap_or(Shape::Other);
             match own_kind(mappings, index, shape) {
                 Some(kind) => {
                     placed.add(kind, rest);
                     // Ranges of parts have been counted by their parts.
-                    let is_part = rest != mapping.proportional_bytes;
                     if let Some(bytes) = placed.mapped.get_mut(at(kind)).filter(|_| !is_part) {
                         *bytes = bytes.saturating_add(mapping.range.bytes());
                     }
@@ -230,13 +248,17 @@ impl Placed {
                     if shape == Shape::Arena || is_first_arena {
                         let absent = mapping.range.bytes().saturating_sub(mapping.resident_bytes);
                         placed.absent_bytes = placed.absent_bytes.saturating_add(absent);
+                        placed.chunk_bytes = placed.chunk_bytes.saturating_add(rest);
                     }
                     if shape == Shape::Arena {
                         placed.arenas += 1;
                         placed.arena_bytes = placed.arena_bytes.saturating_add(rest);
                     }
                     let labels = &layout.collector_ranges;
-                    let is_labelled = labels.iter().any(|range| range.intersection(mapping.range).is_some());
+                    // The JVM lists them in order of their addresses.
+                    let label = labels.partition_point(|range| range.end <= mapping.range.start);
+                    let label = labels.get(label).and_then(|range| range.intersection(mapping.range));
+                    let is_labelled = label.is_some();
                     if is_labelled {
                         placed.labelled.push((mapping.range.bytes(), rest));
                     }
@@ -261,11 +283,18 @@ impl Placed {
         }
     }
 
-    /// Places the parts of the JVM within a mapping; returns the resident bytes that are left.
-    fn place_parts(&mut self, mapping: &Mapping, layout: &JvmLayout, counted: &[(AddressRange, u64)]) -> u64 {
-        let mut rest = mapping.proportional_bytes;
+    /// Places the parts of the JVM within a mapping. Returns the resident bytes that are left, and whether the mapping belongs to
+    /// a part as a whole.
+    fn place_parts(
+        &mut self,
+        mapping: &Mapping,
+        layout: &JvmLayout,
+        counted: &[(AddressRange, u64)],
+    ) -> (u64, bool) {
+        let (mut rest, mut is_whole) = (mapping.proportional_bytes, false);
         for (range, part) in &layout.ranges {
             let Some(common) = range.intersection(mapping.range) else { continue };
+            is_whole |= common == mapping.range;
             let bytes = if common == mapping.range {
                 rest
             } else {
@@ -274,7 +303,7 @@ impl Placed {
             self.add(kind_of_part(*part), bytes);
             rest = rest.saturating_sub(bytes);
         }
-        rest
+        (rest, is_whole)
     }
 
     /// Takes from the pool what the JVM states, the most certain first.
@@ -284,7 +313,7 @@ impl Placed {
             return;
         };
         // Chunks of metaspace are committed when they are used.
-        let metaspace = nmt.mmap_committed_bytes("Metaspace").or(class_metadata(sources));
+        let metaspace = nmt.metadata_bytes().or(class_metadata(sources));
         self.take(MemoryKind::Metaspace, metaspace.unwrap_or(0));
         let (direct, other) = split_library(nmt.library_malloc_bytes(), sources);
         let own = nmt.malloc_bytes.saturating_sub(nmt.library_malloc_bytes());
@@ -325,8 +354,11 @@ impl Placed {
 
     /// Moves free memory of `malloc` from the pool, as far as it is resident.
     fn take_free(&mut self, sources: &Sources) {
-        let absent = if sources.malloc.is_some() { self.absent_bytes } else { 0 };
-        self.take(MemoryKind::MallocFree, free_bytes(sources).unwrap_or(0).saturating_sub(absent));
+        let free = match sources.malloc {
+            Some(malloc) => malloc.free_bytes.saturating_sub(self.absent_bytes),
+            None => free_bytes(sources).unwrap_or(0).min(self.chunk_bytes),
+        };
+        self.take(MemoryKind::MallocFree, free);
     }
 
     /// Moves bytes from the pool to a kind.
@@ -337,10 +369,12 @@ impl Placed {
     }
 }
 
-/// Returns the committed bytes of the metaspace without the class space, from `GC.heap_info`.
+/// Returns the committed bytes of the metaspace without the class space, from `VM.info` or `GC.heap_info`.
 fn class_metadata(sources: &Sources) -> Option<u64> {
-    let class_space = sources.layout.class_space_committed_bytes.unwrap_or(0);
-    Some(sources.layout.metaspace_committed_bytes?.saturating_sub(class_space))
+    let layout = &sources.layout;
+    let class_space = layout.class_space_committed_bytes.unwrap_or(0);
+    let difference = || Some(layout.metaspace_committed_bytes?.saturating_sub(class_space));
+    layout.metadata_committed_bytes.or_else(difference)
 }
 
 /// Returns the free bytes of `malloc`: as it states them, or those of the JVM's arenas that were freed.
@@ -388,6 +422,9 @@ fn own_kind(mappings: &Mappings, index: usize, shape: Shape) -> Option<MemoryKin
         || path.starts_with("/SYSV")
         || path.starts_with("/dev/shm/")
         || path.starts_with("/dev/zero")
+        || path.starts_with("anon_inode:")
+        || path.starts_with("socket:")
+        || path.starts_with("[anon_shmem")
         || (mapping.path.is_none() && mapping.access.is_shared)
     {
         return Some(MemoryKind::SharedMemory);
@@ -395,26 +432,10 @@ fn own_kind(mappings: &Mappings, index: usize, shape: Shape) -> Option<MemoryKin
     match mapping.file() {
         Some(file) if file.ends_with(".jsa") => Some(MemoryKind::Archive),
         Some(file) if file.ends_with("/lib/modules") => Some(MemoryKind::Modules),
-        Some(file) if is_program(mappings, file, mapping) => Some(MemoryKind::Libraries),
+        Some(_) if mappings.is_program(index) => Some(MemoryKind::Libraries),
         Some(_) => Some(MemoryKind::MappedFiles),
         None if mapping.is_anonymous() => is_zeroed_data(mappings, index).then_some(MemoryKind::Libraries),
         None => Some(MemoryKind::Libraries),
-    }
-}
-
-/// Returns whether a file is a program or a library.
-fn is_program(mappings: &Mappings, file: &str, mapping: &Mapping) -> bool {
-    let name = file.rsplit('/').next().unwrap_or_default();
-    mapping.access.is_executable || name.ends_with(".so") || name.contains(".so.") || {
-        // Mappings are sorted, so those of a program lie next to each other.
-        let at = mappings.all.partition_point(|other| other.range.start < mapping.range.start);
-        let near = at.saturating_sub(4)..(at + 5).min(mappings.all.len());
-        mappings
-            .all
-            .get(near)
-            .into_iter()
-            .flatten()
-            .any(|other| other.access.is_executable && other.file() == Some(file))
     }
 }
 
@@ -422,9 +443,8 @@ fn is_program(mappings: &Mappings, file: &str, mapping: &Mapping) -> bool {
 fn is_zeroed_data(mappings: &Mappings, index: usize) -> bool {
     let is_small = mappings.all.get(index).is_some_and(|mapping| mapping.range.bytes() <= MAX_ZEROED);
     is_small
-        && mappings.before(index).is_some_and(|before| {
-            before.access.is_writable && before.file().is_some_and(|file| is_program(mappings, file, before))
-        })
+        && mappings.before(index).is_some_and(|before| before.access.is_writable)
+        && index.checked_sub(1).is_some_and(|before| mappings.is_program(before))
 }
 
 /// Returns the rows. `placed` has the resident bytes, if they are known.
@@ -469,12 +489,12 @@ fn row(kind: MemoryKind, sources: &Sources, layout: &JvmLayout, placed: Option<&
         ),
         MemoryKind::Unsafe => (library.map(|(_, other)| other), None, "NMT, dump"),
         MemoryKind::Metaspace => (
-            committed("Metaspace").or_else(|| class_metadata(sources)),
+            nmt.and_then(NativeMemory::metadata_bytes).or_else(|| class_metadata(sources)),
             flags.metaspace_bytes,
-            source("NMT", "GC.heap_info"),
+            source("NMT", "VM.info"),
         ),
         MemoryKind::ClassSpace => (
-            committed("Class").or(layout.class_space_committed_bytes),
+            nmt.and_then(NativeMemory::class_space_bytes).or(layout.class_space_committed_bytes),
             flags.class_space_bytes,
             source("smaps, NMT", "smaps, VM.info"),
         ),

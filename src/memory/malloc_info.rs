@@ -1,4 +1,4 @@
-//! The account of glibc's `malloc`, from the reply to `System.native_heap_info` (JDK 22 and later; `malloc_info(3)`).
+//! The account of glibc's `malloc`, from the reply to `System.native_heap_info` (JDK 21 and later; `malloc_info(3)`).
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,7 @@
 //! The mappings of a process, from `/proc/PID/smaps` (Linux: Documentation/filesystems/proc.rst).
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::numbers::{address, kib};
@@ -83,7 +85,9 @@ impl Mapping {
     /// Returns whether the mapping is anonymous memory that a program may use for anything.
     pub fn is_anonymous(&self) -> bool {
         // The kernel names the heap of `brk`; glibc and others name theirs by `prctl`.
-        self.path.as_deref().is_none_or(|path| path == "[heap]" || path.starts_with("[anon"))
+        self.path
+            .as_deref()
+            .is_none_or(|path| path == "[heap]" || path.starts_with("[anon:") || path == "[anon]")
     }
 
     /// Returns the path of the file without the mark of a removed file; `None` if there is no file.
@@ -110,8 +114,11 @@ impl Mappings {
     pub fn parse(text: &[u8]) -> Self {
         let mut found = Self::default();
         let mut current: Option<Mapping> = None;
-        for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            let line = String::from_utf8_lossy(line);
+        for line in text.split(|byte| *byte == b'\n') {
+            let line = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line));
+            if line.is_empty() {
+                continue;
+            }
             let first = line.split_whitespace().next().unwrap_or_default();
             if let Some(name) = first.strip_suffix(':') {
                 let value = line.get(first.len()..).unwrap_or_default();
@@ -148,18 +155,47 @@ impl Mappings {
         }
     }
 
-    /// Replaces the paths of files that are no libraries or archives of the JVM. What is computed of the mappings stays the same.
+    /// Returns whether the mapping at an index is of a program or a library.
+    pub fn is_program(&self, at: usize) -> bool {
+        let Some(mapping) = self.all.get(at) else { return false };
+        let Some(file) = mapping.file() else { return false };
+        let name = file.rsplit('/').next().unwrap_or_default();
+        if mapping.access.is_executable || name.ends_with(".so") || name.contains(".so.") {
+            return true;
+        }
+        // Mappings are sorted, so those of a program lie next to each other.
+        let near = at.saturating_sub(4)..at.saturating_add(5).min(self.all.len());
+        let mut near = self.all.get(near).into_iter().flatten();
+        near.any(|other| other.access.is_executable && other.file() == Some(file))
+    }
+
+    /// Replaces the paths of files by numbers. What a ledger computes of the mappings stays the same.
     pub fn hide_paths(&mut self) {
-        for mapping in &mut self.all {
-            let Some(file) = mapping.file() else { continue };
-            let name = file.rsplit('/').next().unwrap_or_default();
-            let is_known = mapping.access.is_executable
-                || name.contains(".so")
-                || name.ends_with(".jsa")
-                || name == "modules"
-                || ["/memfd:", "/SYSV", "/dev/shm/", "/dev/zero"].iter().any(|known| file.starts_with(known));
-            if !is_known {
-                mapping.path = Some("/*".to_owned());
+        let mut numbers: HashMap<String, usize> = HashMap::new();
+        let hidden: Vec<Option<String>> = (0..self.all.len())
+            .map(|at| {
+                let file = self.all.get(at)?.file()?;
+                // Of these, only the kind of file system or the use by the JVM is known.
+                const KINDS: [&str; 5] = ["/memfd:java_heap", "/memfd:", "/SYSV", "/dev/shm/", "/dev/zero"];
+                if let Some(kind) = KINDS.iter().find(|kind| file.starts_with(**kind)) {
+                    return Some((*kind).to_owned());
+                }
+                let next = numbers.len() + 1;
+                let number = *numbers.entry(file.to_owned()).or_insert(next);
+                Some(match file {
+                    _ if file.ends_with("/lib/modules") => "/lib/modules".to_owned(),
+                    _ if file.ends_with(".jsa") => format!("/{number}.jsa"),
+                    _ if self.is_program(at) => format!("/{number}.so"),
+                    _ => format!("/{number}"),
+                })
+            })
+            .collect();
+        for (mapping, hidden) in self.all.iter_mut().zip(hidden) {
+            if hidden.is_some() {
+                mapping.path = hidden;
+            } else if mapping.path.as_deref().is_some_and(|path| path.starts_with("[anon")) {
+                // Named by the program.
+                mapping.path = Some("[anon]".to_owned());
             }
         }
     }
@@ -279,6 +315,21 @@ mod tests {
         let found = Mappings::parse(lies.as_bytes());
         assert_eq!(found.proportional_bytes(), (1 << 10) + (4 << 10));
         assert!(found.malformed_lines >= 4, "{found:?}");
+    }
+
+    #[test]
+    fn hidden_paths_change_no_kind() {
+        let text = "1000-2000 r--p 0 00:00 1 /opt/secret/bin/java\n2000-3000 r-xp 0 00:00 1 /opt/secret/bin/java\n\
+            3000-4000 rw-p 0 00:00 2 /secret/a\n5000-6000 rw-p 0 00:00 3 /secret/b\n7000-8000 rw-s 0 00:00 3 /memfd:secret (deleted)\n\
+            9000-a000 rw-p 0 00:00 0 [anon:secret]\n";
+        let shown = Mappings::parse(text.as_bytes());
+        let mut hidden = shown.clone();
+        hidden.hide_paths();
+        let paths: Vec<&str> = hidden.all.iter().filter_map(|mapping| mapping.path.as_deref()).collect();
+        assert_eq!(paths, ["/1.so", "/1.so", "/2", "/3", "/memfd:", "[anon]"]);
+        for at in 0..shown.all.len() {
+            assert_eq!(shown.is_program(at), hidden.is_program(at), "{at}");
+        }
     }
 
     #[test]

@@ -12,14 +12,16 @@ use crate::numbers::{address, bytes, scaled_bytes};
 pub struct Category {
     /// Name, such as `Java Heap`.
     pub name: String,
-    /// Bytes of addresses that the JVM has reserved.
-    pub reserved_bytes: u64,
     /// Bytes that the JVM may use.
     pub committed_bytes: u64,
-    /// Part of the committed bytes from `malloc`. Arenas are part of the category `Arena Chunk`, too, and are not added here.
+    /// Part of the committed bytes from `malloc`, without arenas.
     pub malloc_bytes: u64,
     /// Most bytes from `malloc` so far (JDK 17.0.9 and later).
     pub malloc_peak_bytes: u64,
+    /// Number of allocations by `malloc`.
+    pub allocations: u64,
+    /// Part of the committed bytes in arenas. Their memory is from `malloc`, too.
+    pub arena_bytes: u64,
     /// Part of the reserved bytes from `mmap`.
     pub mmap_reserved_bytes: u64,
     /// Part of the committed bytes from `mmap`.
@@ -28,28 +30,34 @@ pub struct Category {
     pub stack_committed_bytes: u64,
     /// Number of threads, or of classes.
     pub items: u64,
+    /// Of `Class`: committed bytes of the metaspace without the class space.
+    pub metadata_bytes: Option<u64>,
+    /// Of `Class`: committed bytes of the class space.
+    pub class_space_bytes: Option<u64>,
 }
 
 /// The reply to `VM.native_memory`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NativeMemory {
-    /// Reserved bytes of all categories, if the text states them.
-    pub reserved_bytes: Option<u64>,
-    /// Committed bytes of all categories, if the text states them.
-    pub committed_bytes: Option<u64>,
-    /// Bytes from `malloc` of all categories.
+    /// Bytes from `malloc` of all categories, with arenas and the headers of the tracking.
     pub malloc_bytes: u64,
-    /// Number of allocations, if the text states it.
-    pub allocations: u64,
     /// Categories in the order of the text.
     pub categories: Vec<Category>,
     /// Reserved ranges of addresses with the names of their categories; only in a detail report.
     pub ranges: Vec<(AddressRange, String)>,
 }
 
-/// Maximum number of categories and ranges that are read: JDK 25 has 30 categories, and a range for each thread.
+/// Maximum number of ranges that are read: there is one for each thread.
 const MAX_RANGES: usize = 1 << 20;
+/// Maximum number of categories that are read. JDK 25 has 30.
 const MAX_CATEGORIES: usize = 1000;
+
+/// Category of memory that is only counted by the tracking itself.
+const TRACKING: &str = "Native Memory Tracking";
+/// Category of the chunks of arenas that no arena uses.
+const ARENA_CHUNKS: &str = "Arena Chunk";
+/// Lines of `Class` that head the committed bytes of a part.
+const CLASS_PARTS: [&str; 2] = ["(  Metadata:", "(  Class space:"];
 
 impl NativeMemory {
     /// Parses the reply; `None` if it is not one, for example because tracking is not enabled.
@@ -57,38 +65,33 @@ impl NativeMemory {
     /// ```text
     /// Total: reserved=2404205147, committed=755573339
     ///        malloc: 276648539 #8723
-    /// -                    Thread (reserved=126184440, committed=11889656)
-    ///                             (thread #120)
-    ///                             (stack: reserved=125829120, committed=11534336)
-    ///                             (malloc=213288 #725) (peak=222472 #729)
-    ///                             (mmap: reserved=8192, committed=8192)
+    /// -                     Class (reserved=1056958KB, committed=5694KB)
+    ///                             (classes #839)
+    ///                             (malloc=190KB #1382) (peak=200KB #1400)
+    ///                             (arena=19KB #34)
+    ///                             (mmap: reserved=1056768KB, committed=5504KB)
+    ///                             (  Class space:)
+    ///                             (    reserved=1048576KB, committed=640KB)
     /// [0x00007f0000000000 - 0x00007f0040000000] reserved 1048576KB for Class from
     /// ```
     pub fn parse(text: &str) -> Option<Self> {
         let mut found = Self::default();
         let (mut malloc_total, mut has_total) = (None, false);
         let mut current: Option<Category> = None;
+        let mut part = None;
         for line in text.lines() {
             let words = line.trim();
-            if let Some(rest) = words.strip_prefix("Total:") {
-                // Differences (`summary.diff`) end a number with a sign: they are no account.
+            if words.starts_with("Total:") {
+                // Differences (`summary.diff`) end a number with a sign, and are no account: all of them are 0.
                 has_total = true;
-                found.reserved_bytes = value(rest, "reserved=");
-                found.committed_bytes = value(rest, "committed=");
             } else if let Some(rest) = words.strip_prefix("malloc:").filter(|_| current.is_none()) {
-                // `16921KB #79904, peak=43917KB #23883`
-                let mut words = rest.split([' ', ',']).filter(|word| !word.is_empty());
-                malloc_total = words.next().and_then(scaled_bytes);
-                let count = words.next().and_then(|word| word.strip_prefix('#'));
-                found.allocations = count.and_then(bytes).unwrap_or(0);
+                // `16921KB #79904, peak=43917KB #23883`; since JDK 17.
+                malloc_total = rest.split_whitespace().next().and_then(scaled_bytes);
             } else if let Some((name, rest)) = category(words) {
                 found.add(current.take());
-                current = Some(Category {
-                    name: name.to_owned(),
-                    reserved_bytes: value(rest, "reserved=").unwrap_or(0),
-                    committed_bytes: value(rest, "committed=").unwrap_or(0),
-                    ..Category::default()
-                });
+                let committed_bytes = value(rest, "committed=").unwrap_or(0);
+                current = Some(Category { name: name.to_owned(), committed_bytes, ..Category::default() });
+                part = None;
             } else if words.starts_with('[') {
                 if let Some(range) = reserved(words).filter(|_| found.ranges.len() < MAX_RANGES) {
                     found.ranges.push(range);
@@ -96,13 +99,16 @@ impl NativeMemory {
             } else if words.starts_with("Virtual memory map") || words.starts_with("Details") {
                 found.add(current.take());
             } else if let Some(category) = &mut current {
-                category.read(words);
+                category.read(words, &mut part);
             }
         }
         found.add(current);
-        let of_categories = found.categories.iter().map(|category| category.malloc_bytes);
-        // JDK 17 and later state the sum; arenas are part of it once.
-        found.malloc_bytes = malloc_total.unwrap_or_else(|| sum(of_categories));
+        found.malloc_bytes = malloc_total.unwrap_or_else(|| {
+            let tracking = found.category(TRACKING);
+            let headers = tracking.map_or(0, |row| row.committed_bytes.saturating_sub(row.malloc_bytes));
+            let of_rows = found.categories.iter().map(|row| row.malloc_bytes.saturating_add(row.arena_bytes));
+            sum(of_rows).saturating_add(headers)
+        });
         (has_total && !found.categories.is_empty()).then_some(found)
     }
 
@@ -122,45 +128,63 @@ impl NativeMemory {
         self.category(name).map(|category| category.mmap_committed_bytes)
     }
 
-    /// Returns the bytes from `malloc` in the category of memory that the JDK's libraries allocate: direct buffers and
-    /// `Unsafe.allocateMemory`. It is `Other` since JDK 11, `Internal` before.
-    pub fn library_malloc_bytes(&self) -> u64 {
-        let category = self.category("Other").or_else(|| self.category("Internal"));
-        category.map_or(0, |category| category.malloc_bytes)
+    /// Returns the committed bytes of the metaspace without the class space: a category of its own since JDK 16.
+    pub fn metadata_bytes(&self) -> Option<u64> {
+        self.mmap_committed_bytes("Metaspace").or_else(|| self.category("Class")?.metadata_bytes)
     }
-}
 
-impl NativeMemory {
-    /// Returns the bytes that `malloc` needs beyond what was allocated: headers of the tracking, as stated, and those of glibc.
+    /// Returns the committed bytes of the class space.
+    pub fn class_space_bytes(&self) -> Option<u64> {
+        let class = self.category("Class")?;
+        Some(class.class_space_bytes.unwrap_or(class.mmap_committed_bytes))
+    }
+
+    /// Returns the category of memory that the JDK's libraries allocate: direct buffers and `Unsafe.allocateMemory`. It is
+    /// `Other` since JDK 11, `Internal` before.
+    fn library(&self) -> Option<&Category> {
+        self.category("Other").or_else(|| self.category("Internal"))
+    }
+
+    /// Returns the bytes from `malloc` that the JDK's libraries allocate.
+    pub fn library_malloc_bytes(&self) -> u64 {
+        self.library().map_or(0, |category| category.malloc_bytes)
+    }
+
+    /// Returns the bytes that glibc needs beyond what was allocated.
     pub fn malloc_overhead_bytes(&self) -> u64 {
         // A chunk has a header of 8 bytes and a length that is a multiple of 16.
         const CHUNK: u64 = 16;
-        let tracking = self.category("Native Memory Tracking");
-        let headers = tracking.map_or(0, |row| row.committed_bytes.saturating_sub(row.malloc_bytes));
-        headers.saturating_add(self.allocations.saturating_mul(CHUNK))
+        sum(self.categories.iter().map(|row| row.allocations)).saturating_mul(CHUNK)
     }
 
     /// Returns the name of the category with most bytes from `malloc`, besides those that libraries allocate.
     pub fn largest_malloc(&self) -> Option<&str> {
-        let library = if self.category("Other").is_some() { "Other" } else { "Internal" };
-        let others = self.categories.iter().filter(|row| row.name != library && row.malloc_bytes > 0);
-        others.max_by_key(|row| row.malloc_bytes).map(|row| row.name.as_str())
+        let library = self.library().map(|row| row.name.as_str());
+        let others = self.categories.iter().filter(|row| Some(row.name.as_str()) != library);
+        let bytes = |row: &&Category| row.malloc_bytes.saturating_add(row.arena_bytes);
+        others.filter(|row| bytes(row) > 0).max_by_key(bytes).map(|row| row.name.as_str())
     }
 
-    /// Returns the bytes of the JVM's arenas that were freed since they had most, such as those of the compilers. `malloc` keeps
-    /// them, as they were allocated in pieces of at most 32 KiB; larger pieces are returned to the system when they are freed.
+    /// Returns the bytes of the JVM's arenas, such as those of the compilers, that were freed since they had most. `malloc` keeps
+    /// them, as they were allocated in pieces of at most 32 KiB; large pieces are returned to the system when they are freed.
     pub fn freed_bytes(&self) -> u64 {
-        self.category("Arena Chunk").map_or(0, |row| row.malloc_peak_bytes.saturating_sub(row.malloc_bytes))
+        // The peak counts all chunks, the current bytes only those that no arena uses.
+        let used = sum(self.categories.iter().map(|row| row.arena_bytes));
+        self.category(ARENA_CHUNKS)
+            .map_or(0, |row| row.malloc_peak_bytes.saturating_sub(row.malloc_bytes).saturating_sub(used))
     }
 }
 
 impl Category {
-    /// Reads a line below the first one of a category.
-    fn read(&mut self, words: &str) {
+    /// Reads a line below the first one of a category. `part` is the part of `Class` that the line before headed.
+    fn read(&mut self, words: &str, part: &mut Option<&'static str>) {
         if let Some(rest) = words.strip_prefix("(malloc=") {
-            let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(rest.len());
-            self.malloc_bytes = rest.get(..end).and_then(scaled_bytes).unwrap_or(0);
+            self.malloc_bytes = number(rest).unwrap_or(0);
             self.malloc_peak_bytes = value(rest, "(peak=").unwrap_or(self.malloc_bytes);
+            let now = rest.split(')').next().unwrap_or_default();
+            self.allocations = now.split_once('#').and_then(|(_, rest)| count(rest)).unwrap_or(0);
+        } else if let Some(rest) = words.strip_prefix("(arena=") {
+            self.arena_bytes = number(rest).unwrap_or(0);
         } else if words.starts_with("(mmap:") {
             self.mmap_reserved_bytes = value(words, "reserved=").unwrap_or(0);
             self.mmap_committed_bytes = value(words, "committed=").unwrap_or(0);
@@ -169,10 +193,31 @@ impl Category {
         } else if let Some(rest) =
             ["(thread #", "(threads #", "(classes #"].iter().find_map(|start| words.strip_prefix(start))
         {
-            let end = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
-            self.items = rest.get(..end).and_then(|digits| digits.parse().ok()).unwrap_or(0);
+            self.items = count(rest).unwrap_or(0);
+        } else if let Some(head) = CLASS_PARTS.iter().find(|head| words.starts_with(**head)) {
+            *part = Some(*head);
+        } else if words.starts_with("(    reserved=")
+            && let Some(head) = part.take()
+        {
+            let committed = value(words, "committed=");
+            match head == CLASS_PARTS[0] {
+                true => self.metadata_bytes = committed,
+                false => self.class_space_bytes = committed,
+            }
         }
     }
+}
+
+/// Returns the number of bytes at the start of a text.
+fn number(text: &str) -> Option<u64> {
+    let end = text.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(text.len());
+    scaled_bytes(text.get(..end)?)
+}
+
+/// Returns the count at the start of a text.
+fn count(text: &str) -> Option<u64> {
+    let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    bytes(text.get(..end)?)
 }
 
 /// Splits the first line of a category into its name and the rest.
@@ -181,11 +226,9 @@ fn category(words: &str) -> Option<(&str, &str)> {
     rest.starts_with("reserved=").then_some((name.trim(), rest))
 }
 
-/// Returns the number after a word.
+/// Returns the number of bytes after a word.
 fn value(text: &str, word: &str) -> Option<u64> {
-    let rest = text.split_once(word)?.1;
-    let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(rest.len());
-    scaled_bytes(rest.get(..end)?)
+    number(text.split_once(word)?.1)
 }
 
 /// Parses `[0x.. - 0x..] reserved 1048576KB for Class from`.
@@ -215,7 +258,7 @@ mod tests {
     #[test]
     fn categories_have_their_parts() {
         let found = NativeMemory::parse(TEXT).unwrap();
-        assert_eq!((found.malloc_bytes, found.committed_bytes), (276_648_539, Some(755_573_339)));
+        assert_eq!(found.malloc_bytes, 276_648_539);
         assert_eq!(found.library_malloc_bytes(), 256 << 20);
         let threads = found.category("Thread").unwrap();
         assert_eq!(
@@ -225,6 +268,20 @@ mod tests {
         assert_eq!(found.mmap_committed_bytes("Java Heap"), Some(398_458_880));
         let [(range, name)] = &found.ranges[..] else { panic!("{:?}", found.ranges) };
         assert_eq!((range.bytes(), name.as_str()), (512 << 20, "Java Heap"));
+    }
+
+    #[test]
+    fn jdk_11_has_parts_of_class_and_no_total() {
+        let text = "Total: reserved=7770369KB, committed=68089KB\n-    Class (reserved=1056958KB, committed=5694KB)\n  (classes #839)\n\
+            (malloc=190KB #1382) \n(mmap: reserved=1056768KB, committed=5504KB) \n(  Metadata:   )\n(    reserved=8192KB, committed=4864KB)\n\
+            (    used=4664KB)\n(  Class space:)\n(    reserved=1048576KB, committed=640KB)\n-  Compiler (reserved=2KB, committed=2KB)\n\
+            (malloc=1KB #1)\n(arena=133KB #5)\n- Native Memory Tracking (reserved=9KB, committed=9KB)\n(malloc=4KB #2)\n(tracking overhead=5KB)\n\
+            - Arena Chunk (reserved=10KB, committed=10KB)\n(malloc=10KB) (peak=200KB #2)\n";
+        let found = NativeMemory::parse(text).unwrap();
+        assert_eq!((found.metadata_bytes(), found.class_space_bytes()), (Some(4864 << 10), Some(640 << 10)));
+        assert_eq!(found.malloc_bytes, (190 + 1 + 133 + 4 + 5 + 10) << 10);
+        assert_eq!(found.malloc_overhead_bytes(), 1385 * 16);
+        assert_eq!(found.freed_bytes(), (200 - 10 - 133) << 10);
     }
 
     #[test]
@@ -242,8 +299,6 @@ mod tests {
             let _ = NativeMemory::parse(&TEXT[..end]);
         }
         let huge = "Total: reserved=18446744073709551615KB, committed=-1\n- X (reserved=1, committed=99999999999999999999)\n";
-        let found = NativeMemory::parse(huge).unwrap();
-        assert_eq!((found.reserved_bytes, found.committed_bytes), (None, None));
-        assert_eq!(found.categories[0].committed_bytes, 0);
+        assert_eq!(NativeMemory::parse(huge).unwrap().categories[0].committed_bytes, 0);
     }
 }

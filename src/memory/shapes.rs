@@ -41,13 +41,19 @@ pub fn shapes(mappings: &Mappings, stack_pointers: &[u64], stack_bytes: Option<u
     sizes.extend(stack_bytes);
     sizes.extend(frequent_sizes(mappings));
     sizes.extend(COMMON);
+    sizes.sort_unstable();
+    sizes.dedup();
+    let is_known = |size: u64| {
+        let at = sizes.partition_point(|known| known.saturating_add(SLACK) < size);
+        sizes.get(at).is_some_and(|known| size.abs_diff(*known) <= SLACK)
+    };
     all()
         .map(|(at, mapping)| {
             if mapping.path.as_deref().is_some_and(|path| path.starts_with("[stack")) {
                 return Shape::Stack;
             }
             match stack_size(mappings, at) {
-                Some(size) if sizes.iter().any(|known| size.abs_diff(*known) <= SLACK) => Shape::Stack,
+                Some(size) if is_known(size) => Shape::Stack,
                 _ if is_arena(mappings, at) => Shape::Arena,
                 _ => Shape::Other,
             }
@@ -91,12 +97,11 @@ fn is_arena(mappings: &Mappings, at: usize) -> bool {
     {
         return false;
     }
-    let is_full = mapping.range.bytes().is_multiple_of(ARENA_BYTES);
+    let is_full = mapping.range.bytes() == ARENA_BYTES;
     is_full
         || mappings.after(at).is_some_and(|rest| {
-            rest.access.is_none()
-                && rest.path.is_none()
-                && rest.range.end.saturating_sub(mapping.range.start) % ARENA_BYTES == 0
+            let bytes = rest.range.end.saturating_sub(mapping.range.start);
+            rest.access.is_none() && rest.path.is_none() && bytes == ARENA_BYTES
         })
 }
 

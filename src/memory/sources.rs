@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cgroup::Cgroup;
 use crate::flags::MemoryFlags;
-use crate::jvm_layout::JvmLayout;
+use crate::jvm_layout::{JvmLayout, MAX_LABELLED};
 use crate::malloc_info::MallocInfo;
 use crate::mappings::{AddressRange, Mappings};
 use crate::native_memory::NativeMemory;
@@ -24,7 +24,7 @@ pub struct Sources {
     pub clipped: Vec<(AddressRange, u64)>,
     /// Account of Native Memory Tracking; `None` if it is off.
     pub native_memory: Option<NativeMemory>,
-    /// Account of glibc's `malloc`; `None` before JDK 22.
+    /// Account of glibc's `malloc`; `None` before JDK 21.
     pub malloc: Option<MallocInfo>,
     /// Addresses of the parts of the JVM.
     pub layout: JvmLayout,
@@ -34,6 +34,27 @@ pub struct Sources {
     pub cgroup: Option<Cgroup>,
     /// Buffers outside of the heap, from a dump.
     pub buffers: Option<Buffers>,
+}
+
+impl Sources {
+    /// Makes sources that were read from a file what a ledger relies on, whoever wrote the file: sorted, and bounded.
+    ///
+    /// # Errors
+    /// A description of what no process has.
+    pub fn check(&mut self) -> Result<(), &'static str> {
+        self.mappings.iter_mut().for_each(Mappings::sort);
+        self.stack_pointers.sort_unstable();
+        let ranges = std::mem::take(&mut self.layout.ranges);
+        ranges.iter().for_each(|(range, part)| self.layout.add(*range, *part));
+        // Each range of the JVM shares at most two mappings with other memory.
+        if self.clipped.len() > 2 * self.layout.ranges.len() {
+            return Err("it has more parts of mappings than ranges");
+        }
+        if self.layout.collector_ranges.len() > MAX_LABELLED {
+            return Err("it has too many ranges of the collector");
+        }
+        Ok(())
+    }
 }
 
 /// Buffers outside of the heap, from a dump.

@@ -111,7 +111,7 @@ fn options<'m>(mounts: &[(String, &'m str)], path: &str) -> &'m str {
 }
 
 /// Decodes the escapes in `/proc/self/mounts`.
-fn unescape_mount(text: &str) -> String {
+pub(crate) fn unescape_mount(text: &str) -> String {
     text.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
 }
 

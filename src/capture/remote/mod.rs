@@ -22,6 +22,8 @@ mod wire;
 
 use crate::remote_error::VERSION;
 
+pub(crate) use facts::unescape_mount;
+
 pub use client::RemoteMachine;
 pub use command::{Contact, Note};
 pub use patient::PatientWriter;

@@ -10,7 +10,7 @@ use super::wire::{self, Frame};
 use crate::compress::Compression;
 use crate::error::Error;
 use crate::heap_dump::{DumpOutcome, DumpProgress, DumpTarget};
-use crate::machine::{LocalMachine, Machine};
+use crate::machine::{DIAGNOSTIC_COMMANDS, LocalMachine, Machine};
 use crate::plan::Request;
 use crate::user_files::{OnNotice, UserFilesOpener};
 
@@ -112,6 +112,9 @@ fn answer<W: Write + Send>(
     Ok(match question {
         HelperRequest::Jvms => HelperReply::Jvms(machine.jvms()?),
         HelperRequest::Find { pid } => HelperReply::Row(Box::new(machine.find(pid)?)),
+        HelperRequest::Jcmd { command, .. } if !DIAGNOSTIC_COMMANDS.contains(&command.as_str()) => {
+            return Err(Error::CommandRefused { command });
+        }
         HelperRequest::Jcmd { pid, command, limit_ms } => {
             HelperReply::Jcmd(machine.jcmd(pid, &command, limit_ms.map(Duration::from_millis))?)
         }

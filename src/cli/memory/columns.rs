@@ -38,7 +38,7 @@ pub(super) fn columns() -> Columns<'static, LedgerRow> {
         TableColumn::new(names::HELD_BY, "holder").fit(Fit::Shorten { priority: 1 }).cell(
             |row: &LedgerRow| match (&row.holder, row.count) {
                 (Some(holder), _) => holder.clone(),
-                (None, Some(count)) => group_digits(count),
+                (None, Some(count)) => words::counted(row.kind, count),
                 (None, None) => String::new(),
             },
         ),
@@ -71,6 +71,15 @@ pub(super) fn summary_columns() -> Columns<'static, MemorySource> {
         Column::new(names::IS_TRACKING, |source: &MemorySource| {
             source.sources().native_memory.is_some().into()
         }),
+        Column::new(names::OTHER_PROCESSES_BYTES, |source: &MemorySource| {
+            source
+                .sources()
+                .cgroup
+                .as_ref()
+                .and_then(|group| source.ledger.other_processes_bytes(group))
+                .into()
+        })
+        .or_null("the control group was not read"),
         Column::records(names::MEMORY_OVER_TIME, heap_columns::figure(), |source: &MemorySource| {
             source.over_time().map(|memory| memory.figures.as_slice()).unwrap_or_default()
         }),

@@ -53,18 +53,18 @@ pub(super) fn run(cx: &RunContext, args: &MemoryArgs) -> anyhow::Result<Outcome>
     if let Some(nmt) = &args.nmt {
         sources.native_memory = Some(saved::native_memory(nmt)?);
     }
-    if let Some(interval) = args.watch {
-        return watch::run(cx, args, &mut process, sources, interval);
-    }
     if let (true, Some(mappings)) = (cx.hides_values, &mut sources.mappings) {
         mappings.hide_paths();
+    }
+    if let Some(interval) = args.watch {
+        return watch::run(cx, args, &mut process, sources, interval);
     }
     let mut source = MemorySource::new(place.name().to_owned());
     source.saved = SavedMemory::new(pid, row.main_class, sources);
     source.add_files(cx, args)?;
     drop(machine);
     if let Some(path) = &args.save {
-        source.saved.write(path)?;
+        source.saved.write(path, &args.inputs(), args.force)?;
     }
     source.show(cx, args)
 }
@@ -77,7 +77,7 @@ pub(super) struct LiveProcess<'m> {
     answers: bool,
     limit: Option<Duration>,
     /// Notes about what could not be read.
-    notes: Vec<String>,
+    pub(super) notes: Vec<String>,
 }
 
 impl LiveProcess<'_> {
@@ -98,12 +98,12 @@ impl LiveProcess<'_> {
             )?;
             if asks_for_nmt {
                 self.ask(
-                    "VM.native_memory summary scale=B",
+                    "VM.native_memory summary",
                     |sources, text| sources.native_memory = NativeMemory::parse(text),
                     &mut sources,
                 )?;
             }
-            // Since JDK 22.
+            // Since JDK 21.
             let parse = |sources: &mut Sources, text: &str| sources.malloc = MallocInfo::parse(text);
             self.ask("System.native_heap_info", parse, &mut sources)?;
             if sources.native_memory.is_some() {

@@ -18,6 +18,7 @@ use hprof_memory::mappings::Mappings;
 use hprof_memory::{Ledger, Sources};
 use hprof_query::recordings::profile::flight::memory_over_time::MemoryOverTime;
 use hprof_report::json::DumpHeader;
+use hprof_report::number::format_count;
 
 use crate::cli::jvm;
 #[cfg(target_os = "linux")]
@@ -82,8 +83,12 @@ pub(crate) struct MemoryArgs {
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Output")]
     save: Option<PathBuf>,
 
+    /// Replace an existing file of --save
+    #[arg(long, requires = "save", help_heading = "Output")]
+    force: bool,
+
     /// Show a line each TIME, such as 10s: what grew since the line before; Ctrl-C ends with what grew in all
-    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "save", help_heading = "Output")]
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["save", "heap", "recording", "nmt"], help_heading = "Output")]
     watch: Option<Duration>,
 
     /// End --watch after TIME, such as 10m
@@ -155,7 +160,7 @@ impl AnswerSource for MemorySource {
 
 pub(crate) fn run(cx: &RunContext, args: &MemoryArgs) -> anyhow::Result<Outcome> {
     let path = args.input.path();
-    if jvm::process_id(cx, &args.input)?.is_some() || !path.exists() {
+    if args.is_elsewhere() || jvm::process_id(cx, &args.input)?.is_some() || !path.exists() {
         return args.run_live(cx);
     }
     for (option, is_given) in
@@ -172,6 +177,20 @@ pub(crate) fn run(cx: &RunContext, args: &MemoryArgs) -> anyhow::Result<Outcome>
 }
 
 impl MemoryArgs {
+    /// Returns the files that are read, which are never replaced.
+    #[cfg(target_os = "linux")]
+    fn inputs(&self) -> Vec<&Path> {
+        [&self.heap, &self.recording, &self.nmt].into_iter().flatten().map(PathBuf::as_path).collect()
+    }
+
+    /// Returns whether a JVM on another machine is meant, whatever files are here.
+    fn is_elsewhere(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return self.via.command().is_some();
+        #[cfg(not(target_os = "linux"))]
+        return false;
+    }
+
     /// Reads a saved file, a copy of smaps, or a dump with what is given beside it.
     fn read_file(&self, cx: &RunContext, path: &Path) -> anyhow::Result<MemorySource> {
         let mut source = MemorySource::new(path.display().to_string());
@@ -183,7 +202,7 @@ impl MemoryArgs {
         if let Some(saved) = saved::read(path)? {
             anyhow::ensure!(
                 beside.is_none(),
-                "--process and --smaps are given with a dump, and {} is none",
+                "--process and --smaps are given with a dump, and {} is not a dump",
                 path.display()
             );
             source.saved = saved;
@@ -272,6 +291,17 @@ impl MemorySource {
     /// Computes the ledger and shows it.
     fn show(mut self, cx: &RunContext, args: &MemoryArgs) -> anyhow::Result<Outcome> {
         self.ledger = Ledger::new(self.sources());
+        let malformed = self.sources().mappings.as_ref().map_or(0, |mappings| mappings.malformed_lines);
+        if malformed > 0 {
+            self.is_damaged = true;
+            cx.emit(
+                "warning",
+                &format!(
+                    "{} of smaps could not be read, or are of mappings that no process has",
+                    format_count(malformed, "line")
+                ),
+            );
+        }
         if cx.hides_values {
             self.ledger.hide_files();
         }

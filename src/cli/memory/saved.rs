@@ -46,9 +46,9 @@ impl SavedMemory {
 
     /// Writes the file.
     #[cfg(target_os = "linux")]
-    pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
+    pub(super) fn write(&self, path: &Path, inputs: &[&Path], is_forced: bool) -> anyhow::Result<()> {
         // As private as a dump: it has the names of files.
-        let mut file = OutFile::create_private(path, &[], OverwritePolicy::Replace)?;
+        let mut file = OutFile::create_private(path, inputs, OverwritePolicy::new(is_forced))?;
         let text = serde_json::to_vec(self)?;
         file.write_all(&text)
             .and_then(|()| file.write_all(b"\n"))
@@ -74,7 +74,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Option<SavedMemory>> {
     file.take(MAX_BYTES).read_to_end(&mut bytes).with_context(failed)?;
     anyhow::ensure!(
         (bytes.len() as u64) < MAX_BYTES,
-        "{} is longer than {} MiB: it is no account of a process",
+        "{} is longer than {} MiB: it is not an account of a process",
         path.display(),
         MAX_BYTES >> 20
     );
@@ -89,12 +89,17 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Option<SavedMemory>> {
             saved.version
         );
         let mut saved = saved;
-        // Whoever wrote the file, the ledger relies on the order.
-        saved.sources.mappings.iter_mut().for_each(Mappings::sort);
-        saved.sources.stack_pointers.sort_unstable();
+        let check = saved.sources.check();
+        check.map_err(|why| anyhow::anyhow!("{} is not an account of a process: {why}", path.display()))?;
         return Ok(Some(saved));
     }
     let mappings = Mappings::parse(&bytes);
+    let is_sum = mappings.all.iter().any(|mapping| mapping.path.as_deref() == Some("[rollup]"));
+    anyhow::ensure!(
+        !is_sum,
+        "{} is a copy of /proc/PID/smaps_rollup, which has only sums; smaps has the mappings",
+        path.display()
+    );
     anyhow::ensure!(
         mappings.proportional_bytes() > 0,
         "{} has no resident memory: a copy of /proc/PID/smaps has lines `Pss:`, /proc/PID/maps has not",

@@ -41,14 +41,18 @@ pub(super) fn run(
         stopping.1.notify_all();
     });
     let start = Instant::now();
-    let first = Ledger::new(&sources);
+    let mut first = Ledger::new(&sources);
+    if cx.hides_values {
+        first.hide_files();
+    }
     let mut last = first.clone();
     print(cx, &format!("{:>6}  {:>10}  {}", "time", "process", words::largest(&first)))?;
     loop {
-        let is_over = args.duration.is_some_and(|duration| start.elapsed() >= duration);
-        if is_over || wait(&stop, interval) {
+        let left = args.duration.map_or(Duration::MAX, |duration| duration.saturating_sub(start.elapsed()));
+        if left.is_zero() || wait(&stop, interval.min(left)) {
             break;
         }
+        let noted = process.notes.len();
         let now = match live::ledger(process) {
             Ok(now) => now,
             Err(error) if has_ended(&error) => {
@@ -57,6 +61,11 @@ pub(super) fn run(
             }
             Err(error) => return Err(error),
         };
+        if let Some(note) = process.notes.get(noted) {
+            // What the JVM said before cannot be compared with what the kernel says alone.
+            cx.emit("note", note);
+            break;
+        }
         let changed = text(&changes(&last, &now));
         print(cx, &line(start.elapsed(), &now, &changed))?;
         last = now;

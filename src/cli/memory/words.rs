@@ -48,7 +48,10 @@ pub(super) fn lines(source: &MemorySource) -> Vec<String> {
 
 /// Returns the advice in words.
 pub(super) fn advice_lines(source: &MemorySource) -> Vec<String> {
-    advice::advice(&source.ledger, source.sources()).iter().map(|advice| advice_text(*advice)).collect()
+    {
+        let all = advice::advice(&source.ledger, source.sources());
+        all.iter().map(|advice| advice_text(*advice, source.saved.pid.is_some())).collect()
+    }
 }
 
 /// Returns the first sentence.
@@ -66,8 +69,11 @@ pub(super) fn sentence(source: &MemorySource) -> String {
         None => format!("{} resident", human_bytes(process)),
     };
     let mut parts = parts(ledger);
+    if let Some(bytes) = source.hugetlb_bytes().filter(|bytes| *bytes > 0) {
+        parts.push(format!("beside it {} in huge pages (hugetlbfs)", human_bytes(bytes)));
+    }
     if let Some(group) = limited {
-        parts.extend(group_parts(group, process));
+        parts.extend(group_parts(group, ledger));
     }
     format!("{head}: {}", parts.join(", "))
 }
@@ -99,6 +105,16 @@ fn parts(ledger: &Ledger) -> Vec<String> {
     told.into_iter().map(|(_, text)| text).collect()
 }
 
+/// Returns a count of what a kind of memory consists of: `20 threads`.
+pub(super) fn counted(kind: MemoryKind, count: u64) -> String {
+    match kind {
+        MemoryKind::ThreadStacks => format_count(count, "thread"),
+        MemoryKind::Metaspace if count != 1 => format!("{} classes", group_digits(count)),
+        MemoryKind::Metaspace => "1 class".to_owned(),
+        _ => format_count(count, "file"),
+    }
+}
+
 fn row_text(bytes: u64, row: &LedgerRow) -> String {
     let name = match row.kind {
         // Without a dump, nothing tells these from each other.
@@ -115,35 +131,30 @@ fn row_text(bytes: u64, row: &LedgerRow) -> String {
         }
         (Some(holder), _, MemoryKind::Malloc) => format!(" (most: {holder})"),
         (Some(holder), ..) => format!(" (held by {holder})"),
-        (None, Some(count), MemoryKind::Metaspace) => {
-            format!(" ({} classes)", group_digits(count))
-        }
-        (None, Some(count), MemoryKind::ThreadStacks) => format!(" ({})", format_count(count, "thread")),
-        _ => String::new(),
+        (None, Some(count), kind) => format!(" ({})", counted(kind, count)),
+        (None, None, _) => String::new(),
     };
     format!("{} {name}{detail}", human_bytes(bytes))
 }
 
 /// Returns what a control group counts beside the process.
-fn group_parts(group: &Cgroup, process: u64) -> Vec<String> {
+fn group_parts(group: &Cgroup, ledger: &Ledger) -> Vec<String> {
     let current = group.current_bytes.unwrap_or(0);
     let is_told = |bytes: &u64| is_share(*bytes, current, TOLD_PERCENT);
     let mut parts = Vec::new();
-    let file = group.file_bytes.unwrap_or(0);
-    if is_told(&file) {
-        let reclaimable = group.reclaimable_bytes.unwrap_or(0).min(file);
-        parts.push(format!(
-            "{} page cache ({} of it can be reclaimed)",
-            human_bytes(file),
-            human_bytes(reclaimable)
-        ));
+    if let Some(others) = ledger.other_processes_bytes(group).filter(is_told) {
+        parts.push(format!("{} in other processes of the control group", human_bytes(others)));
     }
     if let Some(kernel) = group.kernel_bytes.filter(is_told) {
-        parts.push(format!("{} memory of the kernel for the processes", human_bytes(kernel)));
+        parts.push(format!("{} kernel memory", human_bytes(kernel)));
     }
-    let others = group.anon_bytes.unwrap_or(0).saturating_sub(process);
-    if group.processes.is_some_and(|processes| processes > 1) && is_told(&others) {
-        parts.push(format!("{} other processes of the control group", human_bytes(others)));
+    if let Some(cache) = ledger.other_cache_bytes(group).filter(is_told) {
+        let reclaimable = group.reclaimable_bytes.unwrap_or(0).min(cache);
+        parts.push(format!(
+            "{} other page cache ({} of it can be reclaimed)",
+            human_bytes(cache),
+            human_bytes(reclaimable)
+        ));
     }
     parts
 }
@@ -171,34 +182,51 @@ fn recording_sentence(source: &MemorySource) -> String {
     }
 }
 
-fn advice_text(advice: Advice) -> String {
+/// Returns advice in words. `is_process` is `true` if a JVM was asked, now or when a file was saved.
+fn advice_text(advice: Advice, is_process: bool) -> String {
     match advice {
         Advice::LimitReached { kills } => format!(
-            "the kernel ended {} of this control group because its limit was reached",
+            "the kernel ended {} of this control group because memory ran out",
             if kills == 1 { "a process".to_owned() } else { format!("{} processes", group_digits(kills)) }
         ),
-        Advice::TrackingOff { unexplained_bytes } => format!(
-            "Native Memory Tracking is off: to know what the {} are, start the JVM with -XX:NativeMemoryTracking=summary \
-             (it costs 5 to 10 % of speed); --dump FILE names direct buffers now",
+        Advice::TrackingOff { unexplained_bytes, .. } if !is_process => format!(
+            "to see what the unexplained {} are, give the JVM's account with --nmt FILE (`jcmd PID VM.native_memory`)",
             human_bytes(unexplained_bytes)
         ),
+        Advice::TrackingOff { unexplained_bytes, malloc_bytes } => {
+            let malloc = malloc_bytes.map(|bytes| format!(" (malloc has {} in use)", human_bytes(bytes)));
+            format!(
+                "Native Memory Tracking is off, and 10 % or more are unexplained: to see what these {}{} are, start the JVM \
+                 with -XX:NativeMemoryTracking=summary (it costs 5 to 10 % of speed); --dump FILE names direct buffers now",
+                human_bytes(unexplained_bytes),
+                malloc.unwrap_or_default()
+            )
+        }
         Advice::HoldersUnknown { .. } => {
-            "--dump FILE tells direct buffers from Unsafe memory, and says who holds them; `hprof-cli dump PID` takes a dump"
+            "--dump FILE tells direct buffers, here 10 % or more, from Unsafe memory, and says who holds them; \
+             `hprof-cli dump PID` takes a dump"
                 .to_owned()
         }
         Advice::OutsideOfJvm { unexplained_bytes } => format!(
-            "{} are not counted by the JVM: malloc of native libraries (JNI, compression, image codecs), or free parts of \
-             malloc, which --trim returns",
+            "{}, 10 % or more of the process, are not counted by the JVM: malloc of native libraries (JNI, compression, image \
+             codecs), or free parts of malloc, which `hprof-cli memory PID --trim` returns",
             human_bytes(unexplained_bytes)
         ),
-        Advice::Arenas { arenas, bytes } => format!(
-            "{} of glibc's malloc have {}, 10 % or more of the process: MALLOC_ARENA_MAX=2 limits them, --trim returns what is \
-             free",
-            format_count(arenas, "arena"),
+        Advice::MallocFree { bytes } => format!(
+            "glibc's malloc keeps {} that the program has freed, 10 % or more of the process: `hprof-cli memory PID --trim` \
+             returns it to the system, MALLOC_ARENA_MAX=2 limits it",
             human_bytes(bytes)
         ),
-        Advice::DirectLimit { limit_bytes, .. } => format!(
-            "direct buffers may grow to {}, the maximum heap size, as -XX:MaxDirectMemorySize is not set",
+        Advice::Arenas { arenas, bytes } => format!(
+            "{} of glibc's malloc {} {}, 10 % or more of the process: MALLOC_ARENA_MAX=2 limits them, `hprof-cli memory PID \
+             --trim` returns what is free",
+            format_count(arenas, "arena"),
+            if arenas == 1 { "has" } else { "have" },
+            human_bytes(bytes)
+        ),
+        Advice::DirectLimit { bytes, limit_bytes } => format!(
+            "direct buffers have {} and may grow to {}, the maximum heap size, as -XX:MaxDirectMemorySize is not set",
+            human_bytes(bytes),
             human_bytes(limit_bytes)
         ),
         Advice::Stacks { threads, bytes } => format!(
@@ -207,12 +235,13 @@ fn advice_text(advice: Advice) -> String {
             human_bytes(bytes)
         ),
         Advice::CodeCache { used_bytes, limit_bytes } => format!(
-            "the code cache has {} of {}: the JVM stops to compile when it is full; -XX:ReservedCodeCacheSize enlarges it",
+            "the code cache has {} of {}, 90 % or more: the JVM stops compiling when it is full; -XX:ReservedCodeCacheSize \
+             enlarges it",
             human_bytes(used_bytes),
             human_bytes(limit_bytes)
         ),
         Advice::HeapBeyondLimit { heap_bytes, other_bytes, limit_bytes } => format!(
-            "the heap may grow to {}, and the rest of the process has {}: more than the limit of {}",
+            "the heap may grow to {}, and the rest of the process has {} that cannot be dropped: more than the limit of {}",
             human_bytes(heap_bytes),
             human_bytes(other_bytes),
             human_bytes(limit_bytes)

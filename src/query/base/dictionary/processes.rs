@@ -43,7 +43,8 @@ names! {
     KERNEL_STACK_BYTES: Integer, "kernel stacks of threads, part of `kernel_bytes`";
     PAGE_TABLE_BYTES: Integer, "page tables, part of `kernel_bytes`";
     SLAB_BYTES: Integer, "slabs, part of `kernel_bytes`";
-    OOM_KILLS: Integer, "number of processes that the kernel ended because the limit was reached";
+    OTHER_PROCESSES_BYTES: Integer, "anonymous memory of other processes in the control group";
+    OOM_KILLS: Integer, "number of processes that the kernel ended for lack of memory";
     LIMIT_HITS: Integer, "number of times that the limit was reached";
     PROCESSES: Integer, "number of processes in the control group";
 }
