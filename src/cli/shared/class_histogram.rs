@@ -195,7 +195,7 @@ fn about_others(cx: &RunContext, path: &str, others: &OtherLines) {
     );
 }
 
-/// The first and the last of any number of items, and up to [`MAX_ROUNDS`] between them at equal distances.
+/// The first and the last of any number of items, and up to `MAX_ROUNDS` between them at equal distances.
 pub(crate) struct ThinnedItems<T> {
     items: Vec<T>,
     /// The last item, if it is between the distances.

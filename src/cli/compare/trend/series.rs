@@ -44,7 +44,7 @@ pub(super) struct SeriesArgs {
     #[arg(long, help_heading = "Filter")]
     pub(super) live: bool,
 
-    /// Write the rounds to FILE, which `trend`, `histo` and `diff` read again
+    /// Write to FILE: the rounds, which `trend`, `histo` and `diff` read again
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Output")]
     output: Option<PathBuf>,
 

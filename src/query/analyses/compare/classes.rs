@@ -87,7 +87,7 @@ pub enum ComparedNames {
     Histograms,
 }
 
-/// Names of fillers in class histograms. Dumps have them as [`FILLER`].
+/// Names of fillers in class histograms. Dumps have them as `FILLER`.
 const FILLERS: [&str; 3] =
     ["jdk.internal.vm.FillerArray[]", "jdk.internal.vm.FillerElement[]", "jdk.internal.vm.FillerObject"];
 const FILLER: &str = "int[]";
