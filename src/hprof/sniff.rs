@@ -96,7 +96,8 @@ pub fn sniff(bytes: &[u8]) -> FileKind {
     if text::is_report(bytes) {
         return FileKind::HprofText;
     }
-    if is_text && HistogramLine::is_histogram(head) {
+    // Names of classes may contain control characters.
+    if HistogramLine::is_histogram(head) {
         return FileKind::ClassHistogram;
     }
     if is_text {

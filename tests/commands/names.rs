@@ -33,7 +33,7 @@ const MAX_WORDS: usize = 18;
 const MAX_PARTICIPLES: usize = 22;
 
 /// Types that a crate defines twice: once for each platform.
-const TWICE: &[(&str, &str)] = &[("index", "PrivatePages")];
+const TWICE: &[(&str, &str)] = &[("index", "PrivatePages"), ("cli", "ProcessArgs")];
 
 /// Returns whether a name is one lower-case word that ends like a participle.
 fn is_participle(name: &str) -> bool {

@@ -13,6 +13,7 @@ use crate::cli::shared::args::Input;
 use crate::cli::shared::class_histogram::CountedHistogram;
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::durations::seconds;
+use crate::cli::shared::worker::is_worker;
 
 #[cfg(target_os = "linux")]
 pub(crate) use running::ProcessArgs;
@@ -78,8 +79,9 @@ pub(crate) fn process_id(cx: &RunContext, input: &Input) -> anyhow::Result<Optio
         }
         return Ok(None);
     }
+    // Pages, terminals and assistants show files that were chosen in a shell.
     anyhow::ensure!(
-        cx.may_inspect_processes(),
+        cx.is_shell() && !is_worker(),
         "{pid} is not a file, and processes cannot be inspected here; use a shell"
     );
     Ok(Some(pid))

@@ -176,7 +176,7 @@ pub(crate) fn read(
 /// Reads all histograms of a file; `None` if the file contains none.
 pub(crate) fn read_all(cx: &RunContext, input: &Input) -> anyhow::Result<Option<Vec<CountedHistogram>>> {
     let Some(file) = HistogramFile::open(input)? else { return Ok(None) };
-    let mut thinned = Thinned::default();
+    let mut thinned = ThinnedItems::default();
     file.visit(cx, input, |_, histogram| thinned.push(file.histogram(histogram)))?;
     let all = thinned.into_items();
     all.iter().for_each(|counted| counted.warn(cx));
@@ -195,8 +195,8 @@ fn about_others(cx: &RunContext, path: &str, others: &OtherLines) {
     );
 }
 
-/// The first and the last of any number of items, and up to [`MAX_ROUNDS`] between them at equal distances.
-pub(crate) struct Thinned<T> {
+/// The first and the last of any number of items, and up to `MAX_ROUNDS` between them at equal distances.
+pub(crate) struct ThinnedItems<T> {
     items: Vec<T>,
     /// The last item, if it is between the distances.
     last: Option<T>,
@@ -204,13 +204,13 @@ pub(crate) struct Thinned<T> {
     count: usize,
 }
 
-impl<T> Default for Thinned<T> {
+impl<T> Default for ThinnedItems<T> {
     fn default() -> Self {
         Self { items: Vec::new(), last: None, distance: 1, count: 0 }
     }
 }
 
-impl<T> Thinned<T> {
+impl<T> ThinnedItems<T> {
     /// Adds an item.
     pub(crate) fn push(&mut self, item: T) {
         if self.count.is_multiple_of(self.distance) {
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn of_many_items_the_first_and_the_last_are_kept() {
         for count in [0, 1, 2, MAX_ROUNDS, MAX_ROUNDS + 1, MAX_ROUNDS + 2, 5 * MAX_ROUNDS + 3] {
-            let mut thinned = Thinned::default();
+            let mut thinned = ThinnedItems::default();
             (0..count).for_each(|item| thinned.push(item));
             let items = thinned.into_items();
             assert_eq!(

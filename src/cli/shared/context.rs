@@ -20,7 +20,6 @@ use hprof_report::screen::Screen;
 use hprof_report::window::RowWindow;
 
 use super::color::ColorArg;
-use super::worker::is_worker;
 
 /// Environment variable that makes a command write its JSON and, after a zero byte, its table: `mcp` needs both.
 pub(crate) const WITH_TABLE: &str = "HPROF_CLI_WITH_TABLE";
@@ -215,10 +214,9 @@ impl RunContext {
         self.capture.is_some()
     }
 
-    /// Returns whether the command may inspect running processes: only in a shell. Pages, terminals and assistants show files
-    /// that were chosen in a shell.
-    pub(crate) fn may_inspect_processes(&self) -> bool {
-        self.capture.is_none() && self.kept.is_none() && !is_worker()
+    /// Returns whether the command runs for a shell, and not for a page, a terminal's view or a section of a report.
+    pub(crate) fn is_shell(&self) -> bool {
+        self.capture.is_none() && self.kept.is_none()
     }
 
     /// Captures a grid.

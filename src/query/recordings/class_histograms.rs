@@ -56,7 +56,7 @@ const TIME: &str = "time";
 const HEAP_MAX: &str = "heap_max_bytes";
 const OBJECTS: &str = "objects";
 
-/// Values of [`OBJECTS`].
+/// Values of `OBJECTS`.
 const REACHABLE: &str = "reachable";
 const ALL: &str = "all";
 

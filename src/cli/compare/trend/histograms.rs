@@ -111,6 +111,7 @@ impl RoundsSummary {
     /// Returns the name of the verdict in output.
     pub(super) fn verdict(&self) -> &'static str {
         match self.verdict {
+            RoundsVerdict::Judged if self.fast_rows > 0 => "too_fast",
             RoundsVerdict::Judged => "judged",
             RoundsVerdict::TooFew => "too_few",
             RoundsVerdict::NoCollection => "no_collection",

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 
 use crate::cli::jvm::{CountedObjects, TakenHistogram};
 use crate::cli::prelude::*;
-use crate::cli::shared::class_histogram::Thinned;
+use crate::cli::shared::class_histogram::ThinnedItems;
 use crate::cli::shared::context::lock;
 use crate::cli::shared::durations::{duration, seconds};
 use crate::cli::shared::output::file::{OutFile, OverwritePolicy};
@@ -44,7 +44,7 @@ pub(super) struct SeriesArgs {
     #[arg(long, help_heading = "Filter")]
     pub(super) live: bool,
 
-    /// Write the rounds to FILE, which `trend`, `histo` and `diff` read again
+    /// Write to FILE: the rounds, which `trend`, `histo` and `diff` read again
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Output")]
     output: Option<PathBuf>,
 
@@ -145,8 +145,8 @@ impl RoundsFile {
 /// The rounds so far.
 #[derive(Default)]
 struct TakenRounds {
-    rounds: Thinned<Round>,
-    outcomes: Thinned<DumpOutcome>,
+    rounds: ThinnedItems<Round>,
+    outcomes: ThinnedItems<DumpOutcome>,
     /// Description of the last one.
     last: Option<LastDump>,
     count: u64,
@@ -235,7 +235,7 @@ fn add(
 }
 
 /// Describes what has grown since the first round: the growing classes, or else the one that grew most.
-fn growth(args: &TrendArgs, before: &Thinned<Round>, round: &Round) -> String {
+fn growth(args: &TrendArgs, before: &ThinnedItems<Round>, round: &Round) -> String {
     let mut all = before.items();
     all.push(round);
     let trend = rounds::rounds(&all, RoundsOrigin::Series, TrendFilter::Growing, args.min_change);

@@ -87,7 +87,7 @@ pub enum ComparedNames {
     Histograms,
 }
 
-/// Names of fillers in class histograms. Dumps have them as [`FILLER`].
+/// Names of fillers in class histograms. Dumps have them as `FILLER`.
 const FILLERS: [&str; 3] =
     ["jdk.internal.vm.FillerArray[]", "jdk.internal.vm.FillerElement[]", "jdk.internal.vm.FillerObject"];
 const FILLER: &str = "int[]";
@@ -96,6 +96,11 @@ impl ComparedQuery {
     /// Returns the name of a class that is compared.
     fn name_of<'n>(&self, name: &'n str) -> &'n str {
         if self.names == ComparedNames::Histograms && FILLERS.contains(&name) { FILLER } else { name }
+    }
+
+    /// Returns whether all classes of a name are one: how many there are in a class histogram differs from run to run.
+    fn counts_names(&self) -> bool {
+        (self.names, self.group_by) == (ComparedNames::Histograms, ClassDiffGrouping::Class)
     }
 
     /// Returns the loader of a class that is compared.
@@ -201,7 +206,15 @@ impl ClassCensus {
             };
             census.add(key, class.instances, class.shallow_bytes);
         }
+        if question.counts_names() {
+            census.count_names();
+        }
         census
+    }
+
+    /// Counts all classes of a name as one.
+    fn count_names(&mut self) {
+        self.rows.values_mut().for_each(|figures| figures.classes = 1);
     }
 
     fn add(&mut self, key: ComparedKey, instances: u64, shallow_bytes: u64) {
@@ -260,6 +273,7 @@ struct KeyedClasses {
     of_class: Vec<u32>,
     is_with_subclasses: bool,
     names: ComparedNames,
+    counts_names: bool,
 }
 
 impl KeyedClasses {
@@ -269,6 +283,7 @@ impl KeyedClasses {
             of_class: Vec::with_capacity(summary.classes().len()),
             is_with_subclasses: question.group_by == ClassDiffGrouping::Superclass,
             names: question.names,
+            counts_names: question.counts_names(),
         };
         let mut known: FxHashMap<ComparedKey, u32> = FxHashMap::default();
         let mut loaders: FxHashMap<ObjectId, Arc<str>> = FxHashMap::default();
@@ -359,7 +374,11 @@ impl KeyedClasses {
             }
         }
         let rows = self.keys.iter().cloned().zip(sums).filter(|(_, sum)| sum.instances > 0).collect();
-        ClassCensus { rows, total, has_retained: false }
+        let mut census = ClassCensus { rows, total, has_retained: false };
+        if self.counts_names {
+            census.count_names();
+        }
+        census
     }
 
     fn retained_sizes(&self, dump: &DumpGraph<'_>) -> Vec<u64> {

@@ -124,7 +124,7 @@ names! {
     BYTES_PER_HOUR: Signed, "growth per hour between the dumps";
     HOURS: Float, "hours from the first dump to the last";
     HOURS_UNTIL_FULL: Float, "hours from the last round until the heap is full, if the classes that grew in every round continue to grow at their rate";
-    ROUNDS_VERDICT: Text, "of class histograms: `judged`: growth was told from ups and downs and from garbage; `too_few`: there are fewer than five; `no_collection`: no garbage was collected between the first and the last, so nothing is listed";
+    ROUNDS_VERDICT: Text, "of class histograms: `judged`: growth was told from ups and downs and from garbage; `too_fast`: the same, but what would fill the heap soon is not listed, as it may be garbage of the old generation; `too_few`: there are fewer than five; `no_collection`: no garbage was collected between the first and the last, so nothing is listed";
     VALUES_BY_DUMP: Integers, "bytes in each dump";
     OBJECTS_BY_DUMP: Integers, "number of objects in each dump";
     MIN_CHANGES: Record, "minimum sizes of the changes shown";
