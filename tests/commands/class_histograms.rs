@@ -49,7 +49,7 @@ fn a_saved_histogram_has_the_counts_that_it_lists() {
             .map(|line| line.split_whitespace().collect::<Vec<_>>())
             .filter(|words| words.len() >= 4 && words[0].trim_end_matches(':').parse::<u32>().is_ok())
             .collect();
-        assert!(lines.len() > 300 && rows.len() == lines.len(), "{name}: {} rows", rows.len());
+        assert!(lines.len() > 200 && rows.len() == lines.len(), "{name}: {} rows", rows.len());
         let (mut found, mut expected) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::<_, Vec<_>>::new());
         for row in rows {
             let class = row["class"].as_str().unwrap();
@@ -67,7 +67,7 @@ fn a_saved_histogram_has_the_counts_that_it_lists() {
         let bytes = rows.iter().find(|row| row["class"] == "byte[]").unwrap();
         let line = lines.iter().find(|words| words[3] == "[B").unwrap();
         assert_eq!(counts(bytes), (line[1].parse().unwrap(), line[2].parse().unwrap()), "{name}");
-        assert_eq!(answer["dump"]["is_damaged"], false);
+        assert_eq!(answer["dump"]["is_damaged"], false, "{name}");
     }
 }
 
@@ -79,7 +79,7 @@ fn a_dump_and_the_histogram_of_its_process_differ_in_little() {
         let saved = folder.write(name, sample(name));
         let answer = folder.json(&["diff", &dump, &saved]);
         let rows = answer["rows"].as_array().unwrap();
-        assert!(rows.len() > 300 && rows.iter().all(|row| row["loader"].is_null()), "{name}");
+        assert!(rows.len() > 200 && rows.iter().all(|row| row["loader"].is_null()), "{name}");
         let same = rows.iter().filter(|row| row["status"] == "same").count();
         assert!(same * 100 >= rows.len() * 95, "{name}: {same} of {}", rows.len());
         let packages = folder.json(&["diff", &dump, &saved, "--group-by", "package"]);
