@@ -60,10 +60,14 @@ fn a_saved_histogram_has_the_counts_that_it_lists() {
         }
         for words in lines.iter().filter(|words| !words[3].starts_with('[')) {
             let counts = (words[1].parse().unwrap(), words[2].parse().unwrap());
-            expected.entry(words[3].to_owned()).or_default().push(counts);
+            // As in dumps of JDK 8, where a number follows the slash.
+            let name = if name == "jdk8" { words[3].replace('/', ".") } else { words[3].to_owned() };
+            expected.entry(name).or_default().push(counts);
         }
         found.values_mut().chain(expected.values_mut()).for_each(|counts| counts.sort_unstable());
-        assert_eq!(found, expected, "{name}");
+        let differ: Vec<_> =
+            expected.iter().filter(|(class, counts)| found.get(*class) != Some(counts)).collect();
+        assert!(differ.is_empty() && found.len() == expected.len(), "{name}: {differ:?}");
         let bytes = rows.iter().find(|row| row["class"] == "byte[]").unwrap();
         let line = lines.iter().find(|words| words[3] == "[B").unwrap();
         assert_eq!(counts(bytes), (line[1].parse().unwrap(), line[2].parse().unwrap()), "{name}");
