@@ -24,7 +24,7 @@ const TO_ANSWER: Duration = Duration::from_secs(60);
 
 pub(super) fn run(cx: &RunContext, args: &MemoryArgs) -> anyhow::Result<Outcome> {
     anyhow::ensure!(
-        cx.may_inspect_processes(),
+        cx.is_shell(),
         "{}: no such file; running JVMs can be read from a shell only",
         args.input.path().display()
     );
