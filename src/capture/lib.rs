@@ -29,6 +29,7 @@ mod identity;
 pub mod jvms;
 pub mod machine;
 pub mod memory_files;
+mod mounts;
 mod native_image;
 pub mod perfdata;
 pub mod plan;

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::mounts::unescape_mount;
 use crate::processes::Process;
-use crate::remote::unescape_mount;
 
 /// Contents of the files about a process's memory, read at about the same time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

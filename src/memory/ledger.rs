@@ -130,7 +130,7 @@ pub struct Ledger {
 
 /// Resident bytes that are certain, and what is left.
 #[derive(Debug, Default)]
-struct Placed {
+struct PlacedMemory {
     resident: [u64; MemoryKind::ALL.len()],
     /// Sizes of mappings, for kinds of which no other source states committed bytes.
     mapped: [u64; MemoryKind::ALL.len()],
@@ -156,7 +156,7 @@ impl Ledger {
     /// Computes the ledger.
     pub fn new(sources: &Sources) -> Self {
         let layout = effective_layout(sources);
-        let placed = sources.mappings.as_ref().map(|mappings| Placed::new(mappings, sources, &layout));
+        let placed = sources.mappings.as_ref().map(|mappings| PlacedMemory::new(mappings, sources, &layout));
         let mut ledger = Self {
             process_bytes: sources.mappings.as_ref().map(Mappings::proportional_bytes),
             ..Self::default()
@@ -220,7 +220,7 @@ fn kind_of_part(part: Part) -> MemoryKind {
     }
 }
 
-impl Placed {
+impl PlacedMemory {
     fn new(mappings: &Mappings, sources: &Sources, layout: &JvmLayout) -> Self {
         let shapes = shapes(mappings, &sources.stack_pointers, sources.flags.stack_bytes);
         let mut placed = Self::default();
@@ -448,7 +448,7 @@ fn is_zeroed_data(mappings: &Mappings, index: usize) -> bool {
 }
 
 /// Returns the rows. `placed` has the resident bytes, if they are known.
-fn rows(sources: &Sources, layout: &JvmLayout, placed: Option<&Placed>) -> Vec<LedgerRow> {
+fn rows(sources: &Sources, layout: &JvmLayout, placed: Option<&PlacedMemory>) -> Vec<LedgerRow> {
     let mut rows: Vec<LedgerRow> = MemoryKind::ALL
         .iter()
         .map(|kind| row(*kind, sources, layout, placed))
@@ -461,7 +461,7 @@ fn rows(sources: &Sources, layout: &JvmLayout, placed: Option<&Placed>) -> Vec<L
     rows
 }
 
-fn row(kind: MemoryKind, sources: &Sources, layout: &JvmLayout, placed: Option<&Placed>) -> LedgerRow {
+fn row(kind: MemoryKind, sources: &Sources, layout: &JvmLayout, placed: Option<&PlacedMemory>) -> LedgerRow {
     let resident_bytes = placed.and_then(|placed| placed.resident.get(at(kind)).copied());
     let mapped = placed.and_then(|placed| placed.mapped.get(at(kind)).copied()).filter(|bytes| *bytes > 0);
     let flags = &sources.flags;

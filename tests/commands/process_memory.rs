@@ -43,8 +43,10 @@ fn copies_of_the_kernels_and_the_jvms_account_add_up() {
         |found: u64, planted: u64| assert!(found.abs_diff(planted) * 20 <= planted, "{found} {planted}");
     is_near(resident(&found, "direct_buffers"), 25_165_824);
     is_near(resident(&found, "thread_stacks"), 10_158_080 + 600_000);
-    // The compressors are not counted by the JVM.
-    assert!(found["unexplained_bytes"].as_u64().unwrap() > 11 << 20, "{found}");
+    // The compressors are not counted by the JVM. Queues of G1 are (5 MiB), and were not written to: they are taken for
+    // resident.
+    let unexplained = found["unexplained_bytes"].as_u64().unwrap();
+    assert!((8 << 20..14 << 20).contains(&unexplained), "{found}");
     // Without the JVM's account, nothing names malloc.
     let less = folder.json(&["memory", &smaps]);
     assert_eq!(sum(&less), sum(&found));
@@ -68,7 +70,7 @@ fn files_that_lie_are_read_as_far_as_they_are_possible() {
         let path = folder.write("lies.smaps", smaps);
         let output = folder.run(&["memory", &path, "--nmt", nmt, "--format", "json"]);
         match output.status.code() {
-            Some(0 | 1) => {
+            Some(0 | 1 | 3) => {
                 sum(&serde_json::from_slice(&output.stdout).unwrap());
             }
             code => {
@@ -138,7 +140,7 @@ fn what_is_no_account_is_said() {
         (&["memory", &damaged], "damaged"),
         (&["memory", &newer], "version"),
         (&["memory", &smaps, "--watch", "1s"], "needs a running JVM"),
-        (&["memory", &smaps, "--process", &smaps], "is none"),
+        (&["memory", &smaps, "--process", &smaps], "is not a dump"),
         (&["memory", "no-such-file-or-process"], "no running JVM"),
     ] {
         let output = folder.run(arguments);

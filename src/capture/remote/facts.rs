@@ -1,5 +1,7 @@
 //! Facts about another machine from a shell on it: directories for a helper, and ways to start the helper.
 
+use crate::mounts::unescape_mount;
+
 /// Maximum number of directories that are evaluated.
 const DIRECTORIES: usize = 8;
 
@@ -108,11 +110,6 @@ fn options<'m>(mounts: &[(String, &'m str)], path: &str) -> &'m str {
     };
     let found = mounts.iter().filter(|(point, _)| holds(point)).max_by_key(|(point, _)| point.len());
     found.map_or("", |(_, options)| options)
-}
-
-/// Decodes the escapes in `/proc/self/mounts`.
-pub(crate) fn unescape_mount(text: &str) -> String {
-    text.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
 }
 
 #[cfg(test)]

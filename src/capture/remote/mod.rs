@@ -22,8 +22,6 @@ mod wire;
 
 use crate::remote_error::VERSION;
 
-pub(crate) use facts::unescape_mount;
-
 pub use client::RemoteMachine;
 pub use command::{Contact, Note};
 pub use patient::PatientWriter;

@@ -4,6 +4,8 @@ mod buffers;
 mod columns;
 #[cfg(target_os = "linux")]
 mod live;
+#[cfg(target_os = "linux")]
+mod process;
 mod saved;
 #[cfg(target_os = "linux")]
 mod watch;
@@ -91,7 +93,7 @@ pub(crate) struct MemoryArgs {
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["save", "heap", "recording", "nmt"], help_heading = "Output")]
     watch: Option<Duration>,
 
-    /// End --watch after TIME, such as 10m
+    /// Time after which the rounds of --watch end, such as 10m
     #[arg(long = "for", id = "duration", value_name = "TIME", value_parser = duration, requires = "watch", help_heading = "Output")]
     duration: Option<Duration>,
 

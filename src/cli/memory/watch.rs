@@ -14,7 +14,7 @@ use crate::cli::shared::context::lock;
 use crate::cli::shared::durations::long_time;
 use crate::cli::shared::{output, signals};
 
-use super::live::{self, LiveProcess};
+use super::process::LiveProcess;
 use super::{MemoryArgs, words};
 
 /// Minimum change of a kind that is worth a word: less is noise of allocators.
@@ -53,7 +53,7 @@ pub(super) fn run(
             break;
         }
         let noted = process.notes.len();
-        let now = match live::ledger(process) {
+        let now = match process.ledger() {
             Ok(now) => now,
             Err(error) if has_ended(&error) => {
                 cx.emit("note", &format!("process {} has ended", process.pid));
