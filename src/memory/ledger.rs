@@ -205,7 +205,7 @@ impl Ledger {
 }
 
 /// Returns the index of a kind in arrays by kind.
-fn at(kind: MemoryKind) -> usize {
+fn kind_index(kind: MemoryKind) -> usize {
     MemoryKind::ALL.iter().position(|other| *other == kind).unwrap_or(0)
 }
 
@@ -232,7 +232,7 @@ impl PlacedMemory {
                 Some(kind) => {
                     placed.add(kind, rest);
                     // Ranges of parts have been counted by their parts.
-                    if let Some(bytes) = placed.mapped.get_mut(at(kind)).filter(|_| !is_part) {
+                    if let Some(bytes) = placed.mapped.get_mut(kind_index(kind)).filter(|_| !is_part) {
                         *bytes = bytes.saturating_add(mapping.range.bytes());
                     }
                     if kind == MemoryKind::ThreadStacks {
@@ -278,7 +278,7 @@ impl PlacedMemory {
     }
 
     fn add(&mut self, kind: MemoryKind, bytes: u64) {
-        if let Some(sum) = self.resident.get_mut(at(kind)) {
+        if let Some(sum) = self.resident.get_mut(kind_index(kind)) {
             *sum = sum.saturating_add(bytes);
         }
     }
@@ -316,13 +316,15 @@ impl PlacedMemory {
         let metaspace = nmt.metadata_bytes().or(class_metadata(sources));
         self.take(MemoryKind::Metaspace, metaspace.unwrap_or(0));
         let (direct, other) = split_library(nmt.library_malloc_bytes(), sources);
-        let own = nmt.malloc_bytes.saturating_sub(nmt.library_malloc_bytes());
-        let own = (MemoryKind::Malloc, own.saturating_add(nmt.malloc_overhead_bytes()));
-        // The memory of buffers is zeroed, and small allocations are written at once. Other memory of libraries may never be
-        // touched.
+        let queues = nmt.category("GC").map_or(0, |row| row.malloc_bytes);
+        let own = nmt.malloc_bytes.saturating_add(nmt.malloc_overhead_bytes());
+        let own = own.saturating_sub(nmt.library_malloc_bytes()).saturating_sub(queues);
+        let (own, queues) = ((MemoryKind::Malloc, own), (MemoryKind::Malloc, queues));
+        // The memory of buffers is zeroed, and small allocations are written at once. Other memory of libraries, and queues of
+        // the collector, may never be touched.
         let order = match sources.buffers {
-            Some(_) => [(MemoryKind::DirectBuffers, direct), own, (MemoryKind::Unsafe, other)],
-            None => [own, (MemoryKind::DirectBuffers, direct), (MemoryKind::Unsafe, other)],
+            Some(_) => [(MemoryKind::DirectBuffers, direct), own, queues, (MemoryKind::Unsafe, other)],
+            None => [own, (MemoryKind::DirectBuffers, direct), queues, (MemoryKind::Unsafe, other)],
         };
         order.iter().for_each(|(kind, bytes)| self.take(*kind, *bytes));
         let placed = layout.bytes(Part::Collector).unwrap_or(0);
@@ -462,8 +464,9 @@ fn rows(sources: &Sources, layout: &JvmLayout, placed: Option<&PlacedMemory>) ->
 }
 
 fn row(kind: MemoryKind, sources: &Sources, layout: &JvmLayout, placed: Option<&PlacedMemory>) -> LedgerRow {
-    let resident_bytes = placed.and_then(|placed| placed.resident.get(at(kind)).copied());
-    let mapped = placed.and_then(|placed| placed.mapped.get(at(kind)).copied()).filter(|bytes| *bytes > 0);
+    let resident_bytes = placed.and_then(|placed| placed.resident.get(kind_index(kind)).copied());
+    let mapped =
+        placed.and_then(|placed| placed.mapped.get(kind_index(kind)).copied()).filter(|bytes| *bytes > 0);
     let flags = &sources.flags;
     let nmt = sources.native_memory.as_ref();
     let committed = |name: &str| nmt.and_then(|nmt| nmt.mmap_committed_bytes(name));

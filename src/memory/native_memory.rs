@@ -93,7 +93,7 @@ impl NativeMemory {
                 current = Some(Category { name: name.to_owned(), committed_bytes, ..Category::default() });
                 part = None;
             } else if words.starts_with('[') {
-                if let Some(range) = reserved(words).filter(|_| found.ranges.len() < MAX_RANGES) {
+                if let Some(range) = reserved_range(words).filter(|_| found.ranges.len() < MAX_RANGES) {
                     found.ranges.push(range);
                 }
             } else if words.starts_with("Virtual memory map") || words.starts_with("Details") {
@@ -232,7 +232,7 @@ fn value(text: &str, word: &str) -> Option<u64> {
 }
 
 /// Parses `[0x.. - 0x..] reserved 1048576KB for Class from`.
-fn reserved(words: &str) -> Option<(AddressRange, String)> {
+fn reserved_range(words: &str) -> Option<(AddressRange, String)> {
     let (range, rest) = words.strip_prefix('[')?.split_once(']')?;
     let (start, end) = range.split_once('-')?;
     let range = AddressRange::new(address(start.trim())?, address(end.trim())?)?;

@@ -58,6 +58,31 @@ fn a_report_is_one_file_that_loads_nothing() {
 }
 
 #[test]
+fn the_memory_of_the_process_is_a_section_where_it_is_given() {
+    let place = Place::new("s1.hprof", &sample("leaks/s1"));
+    let (_, html) = report(&place, &[]);
+    assert!(!html.contains("id=\"memory\""));
+    let process = std::fs::canonicalize("samples/process/mix-jdk17-g1.smaps").unwrap();
+    let process = process.to_str().unwrap();
+    let (code, html) = report(&place, &["--process", process]);
+    assert_eq!(code, Some(0));
+    check_alone(&html);
+    assert!(html.contains("id=\"memory\"") && html.contains("thread stacks"));
+    let (_, json) = report(&place, &["--process", process, "--sections", "memory", "--format", "json"]);
+    let json: Json = serde_json::from_str(&json).unwrap();
+    let document = &json["rows"][0]["document"];
+    // The same as the command says.
+    let words = ["--process", process, "--format", "json"];
+    let alone: Json =
+        serde_json::from_slice(&place.run(&[&["memory", "-q"], &words[..]].concat()).stdout).unwrap();
+    for key in ["rows", "sentence", "process_bytes", "unexplained_bytes"] {
+        assert_eq!(document[key], alone[key], "{key}");
+    }
+    let (code, _) = report(&place, &["--process", "samples/README.md"]);
+    assert_eq!(code, Some(2));
+}
+
+#[test]
 fn what_is_asked_for_is_in_it() {
     let place = Place::new("s1.hprof", &sample("leaks/s1"));
     let (_, html) = report(&place, &[]);

@@ -171,6 +171,27 @@ fn a_recording_that_is_replaced_is_noticed() {
 }
 
 #[test]
+fn the_memory_of_the_process_is_a_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let process = dir.path().join("process.smaps");
+    fs::copy("samples/process/hello-jdk25-z.smaps", &process).unwrap();
+    let server = Server::start("s1.hprof", &sample("leaks/s1"), &["--process", process.to_str().unwrap()]);
+    let client = server.client();
+    let page = client.ready("/1/memory");
+    assert_eq!(page.status, 200);
+    // The process of the file, and the command that shows the same.
+    assert!(
+        page.text().contains("class archive (CDS)") && page.text().contains("--process"),
+        "{}",
+        page.text()
+    );
+    fs::copy("samples/process/mix-jdk17-g1.smaps", &process).unwrap();
+    let response = client.get("/1/memory");
+    assert_eq!(response.status, 500);
+    assert!(response.text().contains("the file about the process was replaced"), "{}", response.text());
+}
+
+#[test]
 fn a_browser_can_cancel() {
     let Some(found) = web_driver::find("a_browser_can_cancel") else { return };
     let slow = slow(&[]);

@@ -38,7 +38,7 @@ pub(super) fn columns() -> Columns<'static, LedgerRow> {
         TableColumn::new(names::HELD_BY, "holder").fit(Fit::Shorten { priority: 1 }).cell(
             |row: &LedgerRow| match (&row.holder, row.count) {
                 (Some(holder), _) => holder.clone(),
-                (None, Some(count)) => words::counted(row.kind, count),
+                (None, Some(count)) => words::count_text(row.kind, count),
                 (None, None) => String::new(),
             },
         ),

@@ -106,7 +106,7 @@ fn parts(ledger: &Ledger) -> Vec<String> {
 }
 
 /// Returns a count of what a kind of memory consists of: `20 threads`.
-pub(super) fn counted(kind: MemoryKind, count: u64) -> String {
+pub(super) fn count_text(kind: MemoryKind, count: u64) -> String {
     match kind {
         MemoryKind::ThreadStacks => format_count(count, "thread"),
         MemoryKind::Metaspace if count != 1 => format!("{} classes", group_digits(count)),
@@ -131,7 +131,7 @@ fn row_text(bytes: u64, row: &LedgerRow) -> String {
         }
         (Some(holder), _, MemoryKind::Malloc) => format!(" (most: {holder})"),
         (Some(holder), ..) => format!(" (held by {holder})"),
-        (None, Some(count), kind) => format!(" ({})", counted(kind, count)),
+        (None, Some(count), kind) => format!(" ({})", count_text(kind, count)),
         (None, None, _) => String::new(),
     };
     format!("{} {name}{detail}", human_bytes(bytes))

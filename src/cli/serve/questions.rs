@@ -133,6 +133,8 @@ pub(super) struct QueryService {
     stamps: Vec<Option<Stamp>>,
     /// Length and modification time of the recording that was given with the first dump, when the server was started.
     recording_stamp: Option<Stamp>,
+    /// The same of the file about the process of the first dump.
+    process_stamp: Option<Stamp>,
 }
 
 /// Length and modification time of a file.
@@ -182,6 +184,7 @@ impl QueryService {
             site.dumps.iter().map(|_| watch::channel(Index::Building(TaskProgress::default()))).unzip();
         let stamps = site.dumps.iter().map(|dump| stamp(dump)).collect();
         let recording_stamp = site.recording.as_deref().and_then(stamp);
+        let process_stamp = site.process.as_deref().and_then(stamp);
         let questions = Arc::new(Self {
             site,
             limits,
@@ -191,6 +194,7 @@ impl QueryService {
             indexes,
             stamps,
             recording_stamp,
+            process_stamp,
         });
         let builder = questions.clone();
         // One after the other: each uses all cores.
@@ -234,7 +238,7 @@ impl QueryService {
         }
     }
 
-    /// Returns a description of the file that was replaced since the start, if any: the dump, or the recording given with it.
+    /// Returns a description of the file that was replaced since the start, if any: the dump, or a file given with it.
     /// Everything known about the dump is outdated then. A file that was removed does not count, as it was read before.
     pub(super) fn replaced_file(&self, number: usize) -> Option<&'static str> {
         let is_replaced = |known: Option<Stamp>, path: Option<&Path>| {
@@ -244,8 +248,12 @@ impl QueryService {
         if is_replaced(known, self.site.dump(number)) {
             return Some("dump");
         }
-        let has_recording = number == 1 && is_replaced(self.recording_stamp, self.site.recording.as_deref());
-        has_recording.then_some("recording")
+        let beside = [
+            (self.recording_stamp, self.site.recording.as_deref(), "recording"),
+            (self.process_stamp, self.site.process.as_deref(), "file about the process"),
+        ];
+        let mut replaced = beside.into_iter().filter(|(known, path, _)| is_replaced(*known, *path));
+        replaced.find(|_| number == 1).map(|(.., what)| what)
     }
 
     /// Returns the time limit of a question.

@@ -61,6 +61,9 @@ impl Worker {
         if let Some(recording) = &site.recording {
             command.arg("--recording").arg(recording);
         }
+        if let Some(process) = &site.process {
+            command.arg("--process").arg(process);
+        }
         command.arg("--").args(&site.dumps).stderr(Stdio::null());
         let is_background = kind == WorkerKind::Long;
         let terms = WorkerTerms { memory, is_background, takes_questions: true, ..WorkerTerms::default() };
