@@ -14,6 +14,7 @@ pub(crate) const CRATES: &[(&str, &str, &[&str])] = &[
     ("input", "src/input", &[]),
     ("index", "src/index", &[]),
     ("jfr", "src/jfr", &[]),
+    ("memory", "src/memory", &[]),
     ("query", "src/query", &["analyses", "base", "model", "recordings", "redact", "tables"]),
     ("base", "src/query/base", &[]),
     ("model", "src/query/model", &[]),
@@ -23,7 +24,7 @@ pub(crate) const CRATES: &[(&str, &str, &[&str])] = &[
     ("tables", "src/query/tables", &[]),
     ("report", "src/report", &[]),
     ("values", "src/values", &[]),
-    ("cli", "src", &["capture", "hprof", "input", "index", "jfr", "query", "report", "values"]),
+    ("cli", "src", &["capture", "hprof", "input", "index", "jfr", "memory", "query", "report", "values"]),
     ("agent", "agent/src", &[]),
 ];
 

@@ -38,7 +38,7 @@ const NO_ADVICE: &[(&str, &str)] = &[
 fn layers_below_the_command_line_give_no_advice() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let (mut wrong, mut excepted) = (Vec::new(), Vec::new());
-    for layer in ["capture", "hprof", "input", "index", "query", "report"] {
+    for layer in ["capture", "hprof", "input", "index", "memory", "query", "report"] {
         let mut files = Vec::new();
         rust_files(&root.join(layer), &mut files);
         for file in files {
