@@ -127,6 +127,7 @@ fn calls(place: &Planted, command: &str) -> Vec<Vec<String>> {
             queries.iter().map(|query| one(&[query])).collect()
         }
         "flamegraph" => vec![one(&["--by-thread"]), one(&[])],
+        "memory" => vec![one(&[])],
         "redact" => vec![one(&["-o", &out("redacted.hprof"), "--force"])],
         "index" => vec![one(&["--verify"]), one(&[])],
         _ => Vec::new(),

@@ -99,7 +99,7 @@ struct StatedTotals<'s> {
     ids: &'s ClassIds,
     /// Array classes by the class ID that arrays state, where it is that of the elements.
     arrays: &'s ClassIds,
-    /// Classes of primitive arrays, in the order of [`BasicType::PRIMITIVES`].
+    /// Classes of primitive arrays, in the order of `BasicType::PRIMITIVES`.
     primitive: &'s [Option<ClassNumber>; 8],
     /// IDs that several records have, ascending.
     repeated: &'s [u64],
