@@ -27,7 +27,7 @@ fn what_was_not_freed_is_what_async_profiler_says() {
     assert!(rows.iter().all(|row| !row["method"].as_str().unwrap().ends_with("malloc_hook")));
     let facts = &sites["unfreed_memory"];
     assert_eq!((&facts["mallocs"], &facts["frees"]), (&10_483.into(), &8603.into()));
-    assert_eq!(facts["tail_percent"], 10);
+    assert_eq!(facts["tail_percent"], 10.0);
     let folded = folder.stdout(&["flamegraph", &native, "--event", "malloc", "--format", "folded"]);
     let folded = String::from_utf8(folded).unwrap();
     let weights = folded.lines().map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap());

@@ -103,7 +103,7 @@ pub(super) fn unfreed_columns<'a>() -> Columns<'a, &'a UnfreedMemory> {
         Column::new(names::FREES, |facts: &&UnfreedMemory| facts.frees.into()),
         Column::new(names::UNMATCHED_FREES, |facts: &&UnfreedMemory| facts.unmatched_frees.into()),
         Column::new(names::LOST_FREES, |facts: &&UnfreedMemory| facts.lost_frees.into()),
-        Column::new(names::TAIL_PERCENT, |_: &&UnfreedMemory| u64::from(TAIL_PERCENT).into()),
+        Column::new(names::TAIL_PERCENT, |_: &&UnfreedMemory| f64::from(TAIL_PERCENT).into()),
         Column::new(names::COUNTED_UNTIL, move |facts: &&UnfreedMemory| {
             time(facts.counted_until_nanos).into()
         })

@@ -367,7 +367,8 @@ mod tests {
 
     #[test]
     fn growth_that_quickens_is_named_after_more_rounds() {
-        let bytes: Vec<u64> = (0..8).map(|at| MIB << at).collect();
+        // Not so fast that the heap is full soon.
+        let bytes: Vec<u64> = (0..8).map(|at| (MIB / 16) << at).collect();
         let other: Vec<u64> = (0..8).map(|at| if at % 2 == 0 { MIB } else { 32 }).collect();
         let named = |count: usize| {
             let found = made_rounds(&[("A", &bytes[..count]), ("B", &other[..count])]);

@@ -142,7 +142,7 @@ names! {
     FREES: Integer, "number of frees";
     UNMATCHED_FREES: Integer, "number of frees at addresses without a malloc: of memory allocated before the recording, or not sampled";
     LOST_FREES: Integer, "number of mallocs at addresses that had not been freed: the free in between is missing";
-    TAIL_PERCENT: Integer, "percentage of the time at the end of the recording whose mallocs are too young to count";
+    TAIL_PERCENT: Float, "percentage of the time at the end of the recording whose mallocs are too young to count";
     COUNTED_UNTIL: Time, "time after which mallocs are too young to count";
     LAST_EVENT_TIME: Time, "time of the last malloc or free";
     YOUNG_MALLOCS: Integer, "number of mallocs that were not freed and are too young to count";
