@@ -1,7 +1,6 @@
 //! `memory PID --watch`: a line each round, with what grew since the round before.
 
 use std::io::Write;
-use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use hprof_capture::Error;
@@ -10,9 +9,9 @@ use hprof_memory::{Ledger, Sources};
 use hprof_report::number::signed_bytes;
 
 use crate::cli::prelude::*;
-use crate::cli::shared::context::lock;
 use crate::cli::shared::durations::long_time;
-use crate::cli::shared::{output, signals};
+use crate::cli::shared::end_request::EndRequest;
+use crate::cli::shared::output;
 
 use super::process::LiveProcess;
 use super::{MemoryArgs, words};
@@ -34,12 +33,7 @@ pub(super) fn run(
         args.output.format() == Format::Table,
         "--watch prints lines, not rows; for rows, run the command again"
     );
-    let stop = Arc::new((Mutex::new(false), Condvar::new()));
-    let stopping = stop.clone();
-    signals::instead(move || {
-        *lock(&stopping.0) = true;
-        stopping.1.notify_all();
-    });
+    let request = EndRequest::of_signals();
     let start = Instant::now();
     let mut first = Ledger::new(&sources);
     if cx.hides_values {
@@ -49,7 +43,7 @@ pub(super) fn run(
     print(cx, &format!("{:>6}  {:>10}  {}", "time", "process", words::largest(&first)))?;
     loop {
         let left = args.duration.map_or(Duration::MAX, |duration| duration.saturating_sub(start.elapsed()));
-        if left.is_zero() || wait(&stop, interval.min(left)) {
+        if left.is_zero() || request.wait(interval.min(left)) {
             break;
         }
         let noted = process.notes.len();
@@ -74,13 +68,6 @@ pub(super) fn run(
     let total = difference(first.process_bytes.unwrap_or(0), last.process_bytes.unwrap_or(0));
     print(cx, &format!("{} in {}: {}", signed_bytes(total), long_time(start.elapsed()), text(&grown)))?;
     Ok(Outcome::Fine)
-}
-
-/// Waits for the next round; returns whether to stop.
-fn wait(stop: &(Mutex<bool>, Condvar), interval: Duration) -> bool {
-    let is_stopped = lock(&stop.0);
-    let waited = stop.1.wait_timeout_while(is_stopped, interval, |is_stopped| !*is_stopped);
-    waited.map_or(true, |(is_stopped, _)| *is_stopped)
 }
 
 fn has_ended(error: &anyhow::Error) -> bool {

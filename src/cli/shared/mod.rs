@@ -9,6 +9,7 @@ pub(crate) mod commands;
 pub(crate) mod containers;
 pub(crate) mod context;
 pub(crate) mod durations;
+pub(crate) mod end_request;
 pub(crate) mod facts;
 pub(crate) mod frameworks;
 pub(crate) mod heap_columns;

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -10,10 +9,9 @@ use anyhow::Context as _;
 use crate::cli::jvm::{CountedObjects, TakenHistogram};
 use crate::cli::prelude::*;
 use crate::cli::shared::class_histogram::ThinnedItems;
-use crate::cli::shared::context::lock;
 use crate::cli::shared::durations::{duration, seconds};
+use crate::cli::shared::end_request::EndRequest;
 use crate::cli::shared::output::file::{OutFile, OverwritePolicy};
-use crate::cli::shared::signals;
 use hprof_query::compare::rounds::{self, Round, RoundsOrigin};
 use hprof_query::compare::trend::{TrendFilter, TrendRow};
 use hprof_report::number::signed_bytes;
@@ -90,37 +88,6 @@ pub(super) struct Series {
     pub(super) result: TrendResult,
     /// Error if the file of the rounds could not be written.
     pub(super) end: Option<anyhow::Error>,
-}
-
-/// Request to end, by a signal.
-#[derive(Default)]
-struct EndRequest {
-    is_requested: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl EndRequest {
-    /// Returns the request that the first signal makes instead of ending the process.
-    fn of_signals() -> Arc<Self> {
-        let request = Arc::new(Self::default());
-        let signalled = Arc::clone(&request);
-        signals::instead(move || {
-            *lock(&signalled.is_requested) = true;
-            signalled.changed.notify_all();
-        });
-        request
-    }
-
-    fn is_requested(&self) -> bool {
-        *lock(&self.is_requested)
-    }
-
-    /// Waits for the time; returns whether the end was requested meanwhile.
-    fn wait(&self, time: Duration) -> bool {
-        let waited =
-            self.changed.wait_timeout_while(lock(&self.is_requested), time, |is_requested| !*is_requested);
-        *waited.unwrap_or_else(PoisonError::into_inner).0
-    }
 }
 
 /// File of the rounds.

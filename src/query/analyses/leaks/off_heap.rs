@@ -144,22 +144,21 @@ pub(crate) fn off_heap(dump: &Dump<'_>) -> OffHeap {
 
 /// Finds direct and mapped buffers, and the owners of the largest of each.
 pub fn holders(dump: &Dump<'_>) -> BufferHolders {
-    let found = off_heap(dump);
+    let mut found = BufferHolders::default();
     let mut buffers = buffers(&dump.objects);
     buffers.sort_rows_by_key(|buffer| (Reverse(buffer.bytes), buffer.object));
-    let edges = Edges::new(dump);
     let (mut mapped, mut direct): (Vec<NativeBuffer>, Vec<NativeBuffer>) =
         buffers.into_iter().partition(|buffer| buffer.is_mapped);
-    mapped.truncate(MAX_OWNED);
+    direct.iter().for_each(|buffer| found.direct.add(buffer.bytes));
+    mapped.iter().for_each(|buffer| found.mapped.add(buffer.bytes));
     direct.truncate(MAX_OWNED);
-    BufferHolders {
-        direct: found.direct,
-        mapped: found.mapped,
-        reserved_bytes: found.reserved_bytes,
-        limit_bytes: found.limit_bytes,
-        direct_owners: owners(&edges, &direct),
-        mapped_owners: owners(&edges, &mapped),
+    mapped.truncate(MAX_OWNED);
+    let edges = Edges::new(dump);
+    (found.direct_owners, found.mapped_owners) = (owners(&edges, &direct), owners(&edges, &mapped));
+    if !(direct.is_empty() && mapped.is_empty()) {
+        (found.reserved_bytes, found.limit_bytes) = counters(&dump.objects);
     }
+    found
 }
 
 /// Returns the suspect for off-heap memory, if it is near its limit, an allocation failed, or it is large compared with the
